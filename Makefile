@@ -1,0 +1,123 @@
+# Tallybook: set up, run, check. `make` alone lists the targets.
+#
+# Everything is installed into .venv, from pins with hashes; the stamps below make a second call
+# install nothing. Needs Python 3.11 or newer and nothing else.
+
+PYTHON ?= python3
+RECORDS ?= 100000
+PORT ?= 3000
+RUN_ARGS ?=
+PYTEST_ARGS ?=
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+BIN := .venv/bin
+VENV := .venv/pyvenv.cfg
+RUNTIME := .venv/.installed-runtime
+DEV := .venv/.installed-dev
+
+# --no-deps: the pins are complete, and older versions of pip refuse hashes while they resolve.
+# The project itself comes last and on its own: it is built here, so it has no hash.
+# Twice quiet: only errors; the warnings are about the configuration of the machine.
+# Only wheels: building from source would fetch tools that no hash covers.
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+PIP_SYNC := $(PIP) install -qq --no-deps --require-hashes --only-binary :all: -r
+PIP_SELF := $(PIP) install -qq --no-deps --no-build-isolation -e .
+PIP_CHECK := report=$$($(PIP) check 2>&1) || { echo "$$report" >&2; exit 1; }
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(VENV):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "Tallybook needs Python 3.11 or newer; '$(PYTHON)' is" \
+			"$$($(PYTHON) --version 2>&1 || true). Remedy: make PYTHON=/path/to/python3.12 ..." >&2; \
+		exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+		echo "'$(PYTHON)' cannot make a virtual environment: the modules venv and ensurepip are missing." \
+			"Remedy: install them (Debian, Ubuntu: apt-get install python3-venv)," \
+			"or make PYTHON=/path/to/another/python3 ..." >&2; \
+		exit 1; }
+	@echo "Making .venv with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv .venv || { rm -rf .venv; exit 1; }
+
+$(RUNTIME): requirements.txt pyproject.toml | $(VENV)
+	@echo "Installing what Tallybook runs on (a minute or two, once)"
+	@$(PIP_SYNC) requirements.txt
+	@$(PIP_SELF)
+	@$(PIP_CHECK)
+	@touch $@
+
+$(DEV): requirements-dev.txt requirements.txt pyproject.toml | $(VENV)
+	@echo "Installing what Tallybook runs on and what its tests need (a minute or two, once)"
+	@$(PIP_SYNC) requirements-dev.txt
+	@$(PIP_SELF)
+	@$(PIP_CHECK)
+	@touch $(RUNTIME) $@
+
+.PHONY: install
+install: $(RUNTIME) ## Make .venv with what is needed to run
+
+.PHONY: install-dev
+install-dev: $(DEV) ## Make .venv with what is needed to run and to test
+
+# 3 means "done, and something waits for a person": a result, not a failure.
+.PHONY: run
+run: $(RUNTIME) ## Process data/manuals (RUN_ARGS="--source DIR ..." for another folder)
+	@$(BIN)/tallybook run $(RUN_ARGS) || { status=$$?; [ $$status -eq 3 ] || exit $$status; }
+
+.PHONY: ui
+ui: $(RUNTIME) ## Open Dagster on the same state, at http://127.0.0.1:3000 (PORT=...)
+	@echo "Dagster is at http://127.0.0.1:$(PORT) ; Ctrl-C ends it"
+	@env -u DAGSTER_HOME $(BIN)/dagster dev --workspace workspace.yaml --host 127.0.0.1 --port $(PORT)
+
+.PHONY: test
+test: $(DEV) lint ## Run every check and the fast tests
+	@$(BIN)/python -m pytest -m "not slow" $(PYTEST_ARGS)
+
+.PHONY: test-slow
+test-slow: $(DEV) ## Run the tests that take longer
+	@$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+
+.PHONY: lint
+lint: $(DEV) ## Check style, formatting, types and the import rules
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --quiet --check . || { \
+		echo "Some files are not formatted. Remedy: make format" >&2; exit 1; }
+	@$(BIN)/basedpyright --warnings
+	@$(BIN)/lint-imports --no-logo
+
+.PHONY: format
+format: $(DEV) ## Format the code and repair what can be repaired
+	@$(BIN)/ruff check --quiet --fix --exit-zero .
+	@$(BIN)/ruff format --quiet .
+
+.PHONY: bench
+bench: $(DEV) ## Measure records/s from frozen manifest to archive (RECORDS=100000)
+	@$(BIN)/python -m tests.benchmarks.pipeline --records $(RECORDS)
+
+.PHONY: lock
+lock: $(DEV) ## Pin the dependencies of pyproject.toml anew (UPGRADE=1 for newer versions)
+	@UV="$(CURDIR)/$(BIN)/uv" scripts/lock.sh $(if $(UPGRADE),--upgrade)
+
+.PHONY: sample-data
+sample-data: $(DEV) ## Make data/manuals anew
+	@$(BIN)/python scripts/make_sample_data.py
+
+.PHONY: docs
+docs: $(DEV) ## Write the pages of docs/ that are made from code
+	@$(BIN)/python -m resources.ledger.transitions > docs/transitions.md.new
+	@mv docs/transitions.md.new docs/transitions.md
+
+# The ledger is the only record of what happened to every document: never deleted in passing.
+.PHONY: clean-state
+clean-state: ## Delete data/state: ledger, artifacts and Dagster's history (CONFIRM=yes)
+	@if [ "$(CONFIRM)" != yes ]; then \
+		echo "This deletes data/state: the ledger, the published archive and every artifact." \
+			"If that is meant: make clean-state CONFIRM=yes" >&2; exit 1; fi
+	@rm -rf data/state
+	@echo "data/state is deleted"

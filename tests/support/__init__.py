@@ -1,0 +1,1 @@
+"""What several tests share and no test asserts: servers, clocks, places of things."""
