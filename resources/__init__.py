@@ -1,0 +1,1 @@
+"""Everything with a connection, a file or a clock; never imports `pipeline_assets`."""
