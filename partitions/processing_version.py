@@ -1,0 +1,257 @@
+"""A processing version: the spec model, its files, its key grammar and its digest.
+
+Belongs here: everything that decides which version a run is keyed by. Does not belong here:
+freezing a digest in the ledger (`resources/ledger/versions.py`), Dagster's partitions
+(`definition.py`), and operating settings (budgets, concurrency, promotion), which may change
+without a new version and are never part of a digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import rfc8785
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+KEY_PATTERN = r"[a-z0-9][a-z0-9._-]{0,62}"
+"""Dagster accepts any text as a dynamic partition key, and breaks later on some of it."""
+
+PACKAGED_SPECS = Path(__file__).parent / "versions"
+
+
+class MalformedVersionKey(ValueError):
+    """A text that cannot be the key of a processing version."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(
+            f"{key!r} is not a processing version key: expected 1 to 63 lower-case letters, digits, "
+            "'.', '_' or '-', starting with a letter or digit and without '..', "
+            "for example manuals-baseline-1"
+        )
+
+
+class UnknownVersion(LookupError):
+    """A well-formed key that no spec file has."""
+
+    def __init__(self, key: str, known: list[str], folders: list[Path]) -> None:
+        places = ", ".join(folder.name for folder in folders)
+        super().__init__(
+            f"there is no processing version {key!r} (known: {', '.join(known) or 'none'}; "
+            f"looked in {places}). Check the key, or add {key}.yaml with that key."
+        )
+
+
+class InvalidSpec(ValueError):
+    """A spec file that cannot be used, with the name of the file and of the field."""
+
+    def __init__(self, file: Path, problem: str) -> None:
+        super().__init__(f"{file.name}: {problem}")
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class ParserSpec(_Strict):
+    """The part of parsing that decides the text.
+
+    Attributes:
+        version: the parser version that the spec was written for.
+        ocr_pages: at most so many pages of a document go through text recognition.
+        max_pages: pages beyond this are not read.
+    """
+
+    version: str
+    ocr_pages: int = Field(ge=0, le=500)
+    max_pages: int = Field(ge=1, le=20_000)
+
+
+class Spec(_Strict):
+    """One processing version as its file declares it.
+
+    Attributes:
+        key: the version's name, also the Dagster partition key.
+        description: one line for people; not part of the digest.
+        workload: what is extracted.
+        operation: the kind of work on a record.
+        provider: who answers.
+        mode: `embedded` answers inside the run; the others are a provider's own modes.
+        model: the provider's name of the model, or the version of the rules.
+        parameters: whatever the model is asked with besides the prompt.
+        schema_version: the version of the output schema.
+        parser: the parsing that the requests are made from.
+        rules: every acceptance rule with the version that is meant.
+        batch_records: at most so many records in a batch, and so in a shard.
+    """
+
+    key: str
+    description: str = ""
+    workload: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
+    operation: str = Field(default="extract", pattern=r"^[a-z][a-z0-9_]*$")
+    provider: Literal["baseline"]
+    mode: Literal["embedded"]
+    model: str = Field(min_length=1)
+    parameters: dict[str, Any] = {}
+    schema_version: int = Field(ge=1)
+    parser: ParserSpec
+    rules: dict[str, int]
+    batch_records: int = Field(default=25_000, ge=1, le=50_000)
+
+    @field_validator("key")
+    @classmethod
+    def _key_follows_grammar(cls, key: str) -> str:
+        return check_key(key)
+
+
+@dataclass(frozen=True)
+class DigestedParts:
+    """The bytes and versions of a workload that a processing version freezes.
+
+    Attributes:
+        prompt: the prompt template's bytes.
+        output_schema: the output schema's bytes.
+        thresholds: the thresholds' bytes.
+        rules: rule id to the version that the code implements.
+        parser_version: the parser that the code implements.
+    """
+
+    prompt: bytes
+    output_schema: bytes
+    thresholds: bytes
+    rules: Mapping[str, int]
+    parser_version: str
+
+
+class SpecDisagrees(ValueError):
+    """A spec declares rule or parser versions that the installed code does not have."""
+
+    def __init__(self, key: str, problems: list[str]) -> None:
+        super().__init__(
+            f"processing version {key!r} cannot be used with this release: {'; '.join(problems)}. "
+            "Results would not be what the version promises: install the release that has these "
+            "versions, or write a new version with its own key."
+        )
+
+
+def check_key(key: str) -> str:
+    """`key`, if it is a processing version key.
+
+    Raises:
+        MalformedVersionKey: it is not.
+    """
+    if not re.fullmatch(KEY_PATTERN, key) or ".." in key:
+        raise MalformedVersionKey(key)
+    return key
+
+
+def read_spec(file: Path) -> Spec:
+    """The spec in a YAML file; the file is named like its key.
+
+    Raises:
+        InvalidSpec: not YAML, an unknown or missing field, a wrong type, or another name.
+    """
+    try:
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidSpec(file, f"cannot be read ({error.strerror})") from error
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        where = getattr(error, "problem_mark", None)
+        line = f" at line {where.line + 1}" if where is not None else ""
+        raise InvalidSpec(file, f"is not valid YAML{line}") from error
+    if not isinstance(content, dict):
+        raise InvalidSpec(file, "expected a mapping of fields, found something else")
+    try:
+        spec = Spec.model_validate(content)
+    except ValidationError as error:
+        raise InvalidSpec(file, _explain(error)) from error
+    if file.stem != spec.key:
+        raise InvalidSpec(file, f"holds key {spec.key!r}; name the file {spec.key}.yaml")
+    return spec
+
+
+def list_specs(folders: list[Path]) -> dict[str, Path]:
+    """Key to file of every spec in the folders; a later folder may add keys, not replace them.
+
+    Raises:
+        InvalidSpec: two folders hold the same key.
+    """
+    found: dict[str, Path] = {}
+    for folder in folders:
+        for file in sorted(folder.glob("*.yaml")):
+            if file.stem in found:
+                raise InvalidSpec(file, f"another folder already has a version {file.stem!r}")
+            found[file.stem] = file
+    return found
+
+
+def find_spec(key: str, folders: list[Path]) -> Spec:
+    """The spec of a key.
+
+    Raises:
+        MalformedVersionKey: the key cannot be one.
+        UnknownVersion: no folder has it.
+        InvalidSpec: its file cannot be used.
+    """
+    check_key(key)
+    files = list_specs(folders)
+    if key not in files:
+        raise UnknownVersion(key, sorted(files), folders)
+    return read_spec(files[key])
+
+
+def digest(spec: Spec, parts: DigestedParts) -> str:
+    """SHA-256 over the canonical JSON (RFC 8785) of everything that decides a result.
+
+    The description is for people and stays out; so do operating settings, which a spec cannot
+    hold at all.
+
+    Raises:
+        SpecDisagrees: the code has other rule or parser versions than the spec declares.
+    """
+    problems = _disagreements(spec, parts)
+    if problems:
+        raise SpecDisagrees(spec.key, problems)
+    declared = spec.model_dump(exclude={"description"})
+    document = {
+        "spec": declared,
+        "prompt": hashlib.sha256(parts.prompt).hexdigest(),
+        "output_schema": hashlib.sha256(parts.output_schema).hexdigest(),
+        "thresholds": hashlib.sha256(parts.thresholds).hexdigest(),
+    }
+    return hashlib.sha256(rfc8785.dumps(document)).hexdigest()
+
+
+def _disagreements(spec: Spec, parts: DigestedParts) -> list[str]:
+    problems = []
+    if spec.parser.version != parts.parser_version:
+        problems.append(
+            f"parser {spec.parser.version} is declared, {parts.parser_version} is installed"
+        )
+    for rule in sorted(set(spec.rules) | set(parts.rules)):
+        declared, installed = spec.rules.get(rule), parts.rules.get(rule)
+        if declared != installed:
+            problems.append(
+                f"rule {rule} is declared as {declared or 'absent'} and installed as "
+                f"{installed or 'absent'}"
+            )
+    return problems
+
+
+def _explain(error: ValidationError) -> str:
+    lines = []
+    for problem in error.errors(include_url=False, include_input=False):
+        field = ".".join(str(part) for part in problem["loc"])
+        if problem["type"] == "extra_forbidden":
+            known = ", ".join(Spec.model_fields)
+            lines.append(f"unknown field {field!r} (known: {known})")
+        elif problem["type"] == "missing":
+            lines.append(f"field {field!r} is missing")
+        else:
+            lines.append(f"field {field!r}: {problem['msg']}")
+    return "; ".join(lines)

@@ -1,0 +1,158 @@
+"""The archive: published entries, the head of each document, search and deliveries.
+
+Belongs here: the one transaction that publishes a shard, and what is visible. Does not belong
+here: choosing what may be published (`publish`).
+"""
+
+from __future__ import annotations
+
+import polars as pl
+from sqlalchemy import Connection, text
+
+from resources.ledger.allocate import next_number
+from resources.ledger.engine import Ledger
+from resources.ledger.schema import archive_entries, archive_heads, deliveries
+
+OPERATION = "publish"
+
+CANDIDATE_SCHEMA = {
+    "record_no": pl.Int64,
+    "document_no": pl.Int64,
+    "request_digest": pl.String,
+    "content": pl.String,
+    "values_digest": pl.String,
+    "thumbnail": pl.String,
+    "title": pl.String,
+    "identifiers": pl.String,
+    "description": pl.String,
+    "language": pl.String,
+}
+"""What may be published: accepted records of one batch, one row a record and document."""
+
+
+def delivered(connection: Connection, ledger: Ledger, candidates: pl.DataFrame) -> pl.DataFrame:
+    """Candidates whose delivery key is in the ledger already: record_no, entry_no."""
+    ledger.dialect.stage(
+        connection,
+        "stage_delivery",
+        candidates.select("record_no", "request_digest", "values_digest"),
+    )
+    return ledger.dialect.fetch(
+        connection,
+        "SELECT d.record_no, d.entry_no FROM stage_delivery s "
+        "JOIN deliveries d ON d.record_no = s.record_no AND d.operation = ? "
+        "AND d.request_digest = s.request_digest AND d.accepted_digest = s.values_digest "
+        "AND d.promotion = 1",
+        {"record_no": pl.Int64, "entry_no": pl.Int64},
+        (OPERATION,),
+    )
+
+
+def publish_entries(
+    connection: Connection,
+    ledger: Ledger,
+    version_no: int,
+    candidates: pl.DataFrame,
+    at: str,
+) -> int:
+    """Publish candidates that were never delivered: entry, head, search and delivery together.
+
+    Args:
+        connection: the write transaction that also moves the records.
+        ledger: the ledger.
+        version_no: their processing version.
+        candidates: `CANDIDATE_SCHEMA`, at most one record a document.
+        at: the time of publication.
+
+    Returns:
+        How many earlier entries were replaced; they stay, closed, and leave the search.
+    """
+    if candidates.is_empty():
+        return 0
+    dialect = ledger.dialect
+    heads = _heads(connection, ledger, candidates)
+    first = next_number(connection, dialect, archive_entries.c.entry_no)
+    entries = (
+        candidates.join(heads, on="document_no", how="left", maintain_order="left")
+        .with_row_index("index")
+        .with_columns(
+            entry_no=pl.col("index").cast(pl.Int64) + first,
+            archive_version=pl.col("head_version").fill_null(0) + 1,
+        )
+    )
+    dialect.load(
+        connection,
+        archive_entries,
+        entries.select(
+            "entry_no",
+            "document_no",
+            "record_no",
+            "archive_version",
+            "content",
+            "thumbnail",
+            version_no=pl.lit(version_no, dtype=pl.Int64),
+            promotion=pl.lit(1, dtype=pl.Int64),
+            content_digest="values_digest",
+            valid_from=pl.lit(at),
+        ),
+    )
+    replaced = _replace_heads(connection, ledger, entries, at)
+    dialect.add_search(
+        connection,
+        entries.select("entry_no", "title", "identifiers", "description", "language"),
+    )
+    dialect.load(
+        connection,
+        deliveries,
+        entries.select(
+            "record_no",
+            "request_digest",
+            "entry_no",
+            operation=pl.lit(OPERATION),
+            accepted_digest="values_digest",
+            promotion=pl.lit(1, dtype=pl.Int64),
+            disposition=pl.lit("published"),
+            delivered_at=pl.lit(at),
+        ),
+    )
+    return replaced
+
+
+def _heads(connection: Connection, ledger: Ledger, candidates: pl.DataFrame) -> pl.DataFrame:
+    ledger.dialect.stage(connection, "stage_heads", candidates.select("document_no"))
+    return ledger.dialect.fetch(
+        connection,
+        "SELECT h.document_no, h.entry_no, e.archive_version FROM stage_heads s "
+        "JOIN archive_heads h ON h.document_no = s.document_no "
+        "JOIN archive_entries e ON e.entry_no = h.entry_no",
+        {"document_no": pl.Int64, "head_entry": pl.Int64, "head_version": pl.Int64},
+    )
+
+
+def _replace_heads(connection: Connection, ledger: Ledger, entries: pl.DataFrame, at: str) -> int:
+    """Point the heads at the new entries, close the old ones and take them out of the search."""
+    fresh = entries.filter(pl.col("head_entry").is_null())
+    ledger.dialect.load(connection, archive_heads, fresh.select("document_no", "entry_no"))
+    older = entries.filter(pl.col("head_entry").is_not_null())
+    if older.is_empty():
+        return 0
+    ledger.dialect.stage(
+        connection,
+        "stage_replaced",
+        older.select("document_no", new_entry="entry_no", entry_no="head_entry"),
+    )
+    connection.execute(
+        text(
+            "UPDATE archive_heads SET entry_no = s.new_entry FROM stage_replaced s "
+            "WHERE archive_heads.document_no = s.document_no"
+        )
+    )
+    connection.execute(
+        text(
+            "UPDATE archive_entries SET valid_to = :at "
+            "WHERE entry_no IN (SELECT entry_no FROM stage_replaced)"
+        ),
+        {"at": at},
+    )
+    ledger.dialect.drop_search(connection, "stage_replaced")
+    return older.height

@@ -1,0 +1,107 @@
+"""Batches: finding those that a step can work on, and their steps' writes.
+
+Belongs here: queries and updates of the `batches` row besides its state (`moves.py`). Does not
+belong here: records, attempts and results of a batch (modules of their own).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+from sqlalchemy import Connection, select, update
+
+from resources.ledger.engine import Ledger
+from resources.ledger.leases import Lease
+from resources.ledger.schema import batches, manifests
+
+COMPLETE = ("completed", "completed_with_errors", "retry_required")
+"""States in which every record of a batch has a disposition."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch as the steps need it."""
+
+    batch_no: int
+    batch_id: str
+    batch_key: str
+    manifest_no: int
+    manifest_id: str
+    manifest_digest: str
+    manifest_artifact: str
+    ordinal: int
+    version_no: int
+    state: str
+    provider: str
+    mode: str
+    model: str
+    request_artifact: str
+    expected_records: int
+    first_attempt_no: int
+    last_attempt_no: int
+    collected_artifact: str | None
+    staging_artifact: str | None
+
+    @property
+    def lease_name(self) -> str:
+        """The lease that every step on this batch commits under."""
+        return f"batch:{self.batch_id}"
+
+
+def find_batches(ledger: Ledger, version_no: int, states: Sequence[str]) -> list[Batch]:
+    """The batches of a version that are in one of the states, oldest first."""
+    with ledger.read() as connection:
+        rows = connection.execute(
+            select(
+                batches, manifests.c.manifest_id, manifests.c.artifact.label("manifest_artifact")
+            )
+            .join(manifests, manifests.c.manifest_no == batches.c.manifest_no)
+            .where(batches.c.version_no == version_no, batches.c.state.in_(states))
+            .order_by(batches.c.batch_no)
+        )
+        return [_batch(row) for row in rows]
+
+
+def reload_batch(connection: Connection, batch_no: int) -> Batch:
+    """The batch as it is now, inside a transaction."""
+    row = connection.execute(
+        select(batches, manifests.c.manifest_id, manifests.c.artifact.label("manifest_artifact"))
+        .join(manifests, manifests.c.manifest_no == batches.c.manifest_no)
+        .where(batches.c.batch_no == batch_no)
+    ).one()
+    return _batch(row)
+
+
+def update_batch(connection: Connection, lease: Lease, batch_no: int, **values: object) -> None:
+    """Write columns of a batch's row, with the lease that they are written under."""
+    connection.execute(
+        update(batches)
+        .where(batches.c.batch_no == batch_no)
+        .values(**values, lease_owner=lease.owner, fencing_token=lease.token)
+    )
+
+
+def attempts_of(connection: Connection, ledger: Ledger, batch: Batch) -> pl.DataFrame:
+    """The attempts of a batch by number: attempt_no, record_no, request_digest, offset, length."""
+    return ledger.dialect.fetch(
+        connection,
+        "SELECT attempt_no, record_no, request_digest, request_offset, request_length "
+        "FROM attempts WHERE attempt_no BETWEEN ? AND ? ORDER BY attempt_no",
+        {
+            "attempt_no": pl.Int64,
+            "record_no": pl.Int64,
+            "request_digest": pl.String,
+            "offset": pl.Int64,
+            "length": pl.Int64,
+        },
+        (batch.first_attempt_no, batch.last_attempt_no),
+    )
+
+
+def _batch(row: object) -> Batch:
+    batch_id = str(getattr(row, "batch_id"))  # noqa: B009 - a row has no declared attributes
+    ordinal = int(batch_id.rsplit("-b", 1)[1]) - 1
+    fields = {name: getattr(row, name) for name in Batch.__dataclass_fields__ if name != "ordinal"}
+    return Batch(**fields, ordinal=ordinal)

@@ -1,0 +1,265 @@
+"""Opening the ledger: its engine, its schema, and the two kinds of transaction.
+
+Belongs here: the connection, upgrading the schema, translating driver errors into `errors`.
+Does not belong here: anything that differs between the databases (`sqlite.py`,
+`postgres.py`) and any query about documents, records or batches.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, Engine, inspect, make_url, select
+from sqlalchemy.exc import ArgumentError, DBAPIError
+
+from resources.clock import Clock, system_clock, to_text
+from resources.ledger import postgres, sqlite
+from resources.ledger.dialect import Dialect
+from resources.ledger.errors import (
+    LedgerFromNewerVersion,
+    LedgerOfOtherProfile,
+    LedgerUnreachable,
+    NotALedger,
+    UnreadableLedgerUrl,
+    UnsupportedDatabase,
+)
+from resources.ledger.schema import ledger_info
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+_DIALECTS: dict[str, Dialect] = {"sqlite": sqlite.DIALECT, "postgresql": postgres.DIALECT}
+# Alembic's `context` is one module-wide variable: two upgrades in threads would share it.
+_one_upgrade_a_process = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """An open ledger.
+
+    Attributes:
+        engine: SQLAlchemy engine; use `read` and `write` instead wherever possible.
+        dialect: what differs between the two databases.
+        clock: where every stored time comes from.
+        place: how messages name the database (no password).
+        ledger_id: sixteen hexadecimal digits, drawn once, part of every batch key.
+    """
+
+    engine: Engine
+    dialect: Dialect
+    clock: Clock
+    place: str
+    ledger_id: str
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A connection in one consistent read transaction.
+
+        Raises:
+            LedgerUnreachable: the database does not answer.
+            LedgerNotWritable: the block tried to write.
+        """
+        with (
+            _translated(self.dialect, self.place),
+            _reading(self.engine, self.dialect) as connection,
+        ):
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """A connection in one write transaction, committed at the end of the block.
+
+        Raises:
+            LedgerUnreachable: the database does not answer; nothing was committed.
+            LedgerBusy: another transaction stood in the way; nothing was committed.
+            StorageFull: the disk is full; nothing was committed.
+        """
+        with _translated(self.dialect, self.place), self.engine.begin() as connection:
+            yield connection
+
+    def now(self) -> str:
+        """The clock's time in the ledger's text form."""
+        return to_text(self.clock())
+
+    def close(self) -> None:
+        """Give the connections back; the ledger cannot be used afterwards."""
+        self.engine.dispose()
+
+
+def normalise_url(url: str) -> str:
+    """`url` with the driver that the ledger uses.
+
+    A bare `postgresql://` means another driver in each release of SQLAlchemy, so it is
+    decided here alone.
+
+    Raises:
+        UnreadableLedgerUrl: not a URL.
+        UnsupportedDatabase: neither SQLite nor PostgreSQL.
+    """
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):
+        raise UnreadableLedgerUrl("it is not a database URL") from None
+    backend = parsed.get_backend_name()
+    if backend == "postgres":
+        backend = "postgresql"
+    if backend not in _DIALECTS:
+        raise UnsupportedDatabase(backend)
+    driver = "postgresql+psycopg" if backend == "postgresql" else "sqlite+pysqlite"
+    return parsed.set(drivername=driver).render_as_string(hide_password=False)
+
+
+def open_ledger(
+    url: str,
+    *,
+    profile: str = "dev",
+    clock: Clock = system_clock,
+    rng: random.Random | None = None,
+) -> Ledger:
+    """Open the ledger at `url`, making or upgrading its schema.
+
+    Args:
+        url: any SQLite or PostgreSQL URL.
+        profile: the profile that asks; a ledger made under another one is refused.
+        clock: where stored times come from.
+        rng: draws the ledger's id when it is made; the system's generator by default.
+
+    Raises:
+        LedgerUnreachable: the database does not answer.
+        LedgerFromNewerVersion: the schema is of a newer release.
+        LedgerOfOtherProfile: made under another profile.
+        NotALedger: the database holds something else.
+        UnreadableLedgerUrl: not a URL, or with an option that the driver does not know.
+        UnsupportedDatabase: neither SQLite nor PostgreSQL.
+    """
+    normal = normalise_url(url)
+    dialect = _DIALECTS[make_url(normal).get_backend_name()]
+    place = _without_secrets(normal)
+    engine = dialect.make_engine(normal)
+    try:
+        with _translated(dialect, place):
+            identity = _identify(engine, dialect, place, profile)
+            if not identity:
+                make = partial(_new_identity, profile, clock, rng or random.SystemRandom())
+                identity = _make_or_upgrade(engine, dialect, place, profile, make)
+    except BaseException:
+        engine.dispose()
+        raise
+    return Ledger(
+        engine=engine, dialect=dialect, clock=clock, place=place, ledger_id=identity["ledger_id"]
+    )
+
+
+def alembic_config() -> Config:
+    """Alembic's configuration for the ledger's migrations (no ini file)."""
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    return config
+
+
+def _without_secrets(url: str) -> str:
+    # A password may stand in the query too, so nothing of the query is shown.
+    parsed = make_url(url).set(query={})
+    parsed = parsed.set(drivername=parsed.get_backend_name())
+    return parsed.render_as_string(hide_password=True)
+
+
+@contextmanager
+def _reading(engine: Engine, dialect: Dialect) -> Iterator[Connection]:
+    with engine.connect() as connection:
+        reader = dialect.as_reader(connection)
+        with reader.begin():
+            yield reader
+
+
+def _identify(engine: Engine, dialect: Dialect, place: str, profile: str) -> dict[str, str]:
+    """Reading only: opening a ledger never waits for whoever is writing to it."""
+    with _reading(engine, dialect) as connection:
+        return _settled_identity(connection, place, profile)
+
+
+def _make_or_upgrade(
+    engine: Engine,
+    dialect: Dialect,
+    place: str,
+    profile: str,
+    make: Callable[[], dict[str, str]],
+) -> dict[str, str]:
+    with engine.begin() as connection:
+        dialect.lock_opening(connection)
+        identity = _settled_identity(connection, place, profile)
+        if identity:
+            return identity
+        config = alembic_config()
+        config.attributes["connection"] = connection
+        with _one_upgrade_a_process:
+            command.upgrade(config, "head")
+        identity = _stored_identity(connection)
+        if not identity:
+            identity = make()
+            rows = [{"name": name, "value": value} for name, value in identity.items()]
+            connection.execute(ledger_info.insert(), rows)
+        return identity
+
+
+def _settled_identity(connection: Connection, place: str, profile: str) -> dict[str, str]:
+    """What the ledger says of itself; empty where its schema is not made or not up to date.
+
+    Whether it may be used at all is asked first, so that nothing of a stranger's is upgraded.
+    """
+    tables = set(inspect(connection).get_table_names())
+    if ledger_info.name not in tables:
+        foreign = tables - {"alembic_version"}
+        if foreign:
+            raise NotALedger(place, f"it holds {len(foreign)} other tables")
+        return {}
+    identity = _stored_identity(connection)
+    if identity.get("profile", profile) != profile:
+        raise LedgerOfOtherProfile(place, identity["profile"], profile)
+    script = ScriptDirectory.from_config(alembic_config())
+    head = str(script.get_current_head())
+    found = set(MigrationContext.configure(connection).get_current_heads())
+    unknown = found - {revision.revision for revision in script.walk_revisions()}
+    if unknown:
+        raise LedgerFromNewerVersion(place, ", ".join(sorted(unknown)), head)
+    return identity if found == {head} else {}
+
+
+def _stored_identity(connection: Connection) -> dict[str, str]:
+    rows = connection.execute(select(ledger_info.c.name, ledger_info.c.value))
+    return {row.name: row.value for row in rows}
+
+
+def _new_identity(profile: str, clock: Clock, rng: random.Random) -> dict[str, str]:
+    return {
+        "ledger_id": f"{rng.getrandbits(64):016x}",
+        "profile": profile,
+        "made_at": to_text(clock()),
+    }
+
+
+@contextmanager
+def _translated(dialect: Dialect, place: str) -> Iterator[None]:
+    """Turn connection, lock and disk errors into the ledger's own; let mistakes through."""
+    try:
+        yield
+    except DBAPIError as error:
+        explained = dialect.explain(error.orig, place)
+        if explained is None and error.connection_invalidated:
+            explained = LedgerUnreachable(place, "the connection was lost")
+        if explained is None:
+            raise
+        raise explained from error
+    except dialect.driver_error as error:
+        explained = dialect.explain(error, place)
+        if explained is None:
+            raise
+        raise explained from error

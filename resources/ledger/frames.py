@@ -1,0 +1,69 @@
+"""Small conversions between Polars frames and the ledger's rows.
+
+Belongs here: column order, and the digest over a set of record numbers. Does not belong here:
+frame contracts between stages (`resources/contracts.py`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from array import array
+from collections.abc import Mapping
+from typing import cast
+
+import polars as pl
+from sqlalchemy import Table
+
+PolarsType = pl.DataType | type[pl.DataType]
+
+
+def columns_of(frame: pl.DataFrame, table: Table) -> pl.DataFrame:
+    """The frame's columns in the table's order.
+
+    Raises:
+        ValueError: the frame has a column that the table has not.
+        TypeError: a column is neither integers, 64-bit floats nor text.
+    """
+    unknown = set(frame.columns) - set(table.c.keys())
+    if unknown:
+        raise ValueError(f"found columns {sorted(unknown)} that {table.name} does not have")
+    for name, dtype in frame.schema.items():
+        if not (dtype.is_integer() or dtype in (pl.Float64, pl.String, pl.Null)):
+            raise _unusable(name, dtype)
+    return frame.select([column.name for column in table.c if column.name in frame.columns])
+
+
+def declared(frame: pl.DataFrame, types: Mapping[type[pl.DataType], str]) -> str:
+    """The frame's columns as the column list of a CREATE TABLE, each with its type in `types`.
+
+    Raises:
+        TypeError: `types` has no entry for a column's type.
+    """
+    declarations = []
+    for name, dtype in frame.schema.items():
+        sql_type = types.get(cast(type[pl.DataType], dtype.base_type()))
+        if sql_type is None:
+            raise _unusable(name, dtype)
+        declarations.append(f"{name} {sql_type}")
+    return ",".join(declarations)
+
+
+def _unusable(column: str, dtype: pl.DataType) -> TypeError:
+    # A boolean would be 1 on one database and an error on the other.
+    return TypeError(
+        f"column {column} is {dtype}; the ledger takes integers, Float64 and String: cast it"
+    )
+
+
+def digest_of_members(members: pl.Series) -> str:
+    """SHA-256 over record numbers as sorted little-endian 64-bit integers."""
+    return hashlib.sha256(member_bytes(members.sort())).hexdigest()
+
+
+def member_bytes(members: pl.Series) -> bytes:
+    """Record numbers in their given order as little-endian 64-bit integers."""
+    numbers = array("q", members.cast(pl.Int64).to_list())
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers.tobytes()

@@ -1,0 +1,98 @@
+"""Judgements and findings: what acceptance decided about each succeeded attempt, and why.
+
+Belongs here: storing both, and the records that wait to be judged or published. Does not belong
+here: the rules (`pipeline_assets/workloads`) and the decision (`accept`).
+"""
+
+from __future__ import annotations
+
+import polars as pl
+from sqlalchemy import Connection
+
+from resources.ledger.allocate import next_number
+from resources.ledger.batches import Batch
+from resources.ledger.engine import Ledger
+from resources.ledger.schema import findings, judgements
+
+FACTS_SCHEMA = {
+    "record_no": pl.Int64,
+    "record_id": pl.String,
+    "document_no": pl.Int64,
+    "checksum": pl.String,
+    "language": pl.String,
+    "languages": pl.String,
+    "text_pack": pl.String,
+}
+JUDGEMENT_SCHEMA = {
+    "attempt_no": pl.Int64,
+    "record_no": pl.Int64,
+    "outcome": pl.String,
+    "values_digest": pl.String,
+}
+FINDING_SCHEMA = {
+    "record_no": pl.Int64,
+    "attempt_no": pl.Int64,
+    "rule": pl.String,
+    "rule_version": pl.Int64,
+    "severity": pl.String,
+    "field": pl.String,
+    "note": pl.String,
+}
+
+
+def facts_of(
+    connection: Connection, ledger: Ledger, parser_key: str, batch: Batch
+) -> pl.DataFrame:
+    """What the parsed text says about a batch's records (`FACTS_SCHEMA`), by attempt."""
+    return ledger.dialect.fetch(
+        connection,
+        "SELECT r.record_no, r.record_id, r.document_no, r.checksum, p.language, p.languages, "
+        "p.text_pack FROM attempts a JOIN records r ON r.record_no = a.record_no "
+        "LEFT JOIN parses p ON p.checksum = r.checksum AND p.parser_key = ? "
+        "WHERE a.attempt_no BETWEEN ? AND ? ORDER BY a.attempt_no",
+        FACTS_SCHEMA,
+        (parser_key, batch.first_attempt_no, batch.last_attempt_no),
+    )
+
+
+def unjudged_batches(connection: Connection, ledger: Ledger, version_no: int) -> pl.DataFrame:
+    """Batches of a version whose answers are collected and not judged: batch_no."""
+    return ledger.dialect.fetch(
+        connection,
+        "SELECT batch_no FROM batches WHERE version_no = ? AND staging_artifact IS NULL "
+        "AND collected_artifact IS NOT NULL ORDER BY batch_no",
+        {"batch_no": pl.Int64},
+        (version_no,),
+    )
+
+
+def store_judgements(
+    connection: Connection, ledger: Ledger, judged: pl.DataFrame, found: pl.DataFrame
+) -> None:
+    """Add judgements (`JUDGEMENT_SCHEMA`) and findings (`FINDING_SCHEMA`)."""
+    ledger.dialect.load(connection, judgements, judged.select(list(JUDGEMENT_SCHEMA)))
+    if found.is_empty():
+        return
+    first = next_number(connection, ledger.dialect, findings.c.finding_no)
+    ledger.dialect.load(
+        connection,
+        findings,
+        found.select(list(FINDING_SCHEMA))
+        .with_row_index("index")
+        .with_columns(finding_no=pl.col("index").cast(pl.Int64) + first)
+        .drop("index"),
+    )
+
+
+def records_in_state(
+    connection: Connection, ledger: Ledger, batch: Batch, state: str
+) -> pl.DataFrame:
+    """The records of a batch that are in a state: record_no, attempt_no, request_digest."""
+    return ledger.dialect.fetch(
+        connection,
+        "SELECT a.record_no, a.attempt_no, a.request_digest FROM attempts a "
+        "JOIN record_state s ON s.record_no = a.record_no "
+        "WHERE a.attempt_no BETWEEN ? AND ? AND s.state = ? ORDER BY a.attempt_no",
+        {"record_no": pl.Int64, "attempt_no": pl.Int64, "request_digest": pl.String},
+        (batch.first_attempt_no, batch.last_attempt_no, state),
+    )

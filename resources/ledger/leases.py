@@ -1,0 +1,164 @@
+"""Leases: who may commit a step now, proven by a fencing token.
+
+Belongs here: taking, renewing, releasing and fencing. Does not belong here: deciding which
+steps need a lease (the stages).
+
+A token grows each time a lease changes hands, so the late commit of a worker whose lease was
+taken over carries an old token and is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+from sqlalchemy import Connection, select, text, update
+from sqlalchemy.exc import IntegrityError
+
+from resources.clock import to_text
+from resources.ledger.engine import Ledger
+from resources.ledger.schema import leases
+
+LEASE_SECONDS = 900
+"""How long a lease lasts unless renewed; above the longest shard transaction by far."""
+
+
+@dataclass(frozen=True)
+class Lease:
+    """A lease that was taken: its name, its owner and the token to commit with."""
+
+    name: str
+    owner: str
+    token: int
+
+
+class LeaseHeld(Exception):
+    """Another worker holds the lease and it has not expired."""
+
+    def __init__(self, name: str, owner: str, expires_at: str) -> None:
+        self.owner = owner
+        super().__init__(
+            f"{name} is being worked on by {owner} until {expires_at}. Wait for it, or run "
+            "`tallybook doctor --fix` if that worker is dead."
+        )
+
+
+class LeaseLost(Exception):
+    """The lease changed hands before the commit, which was refused."""
+
+    def __init__(self, lease: Lease) -> None:
+        super().__init__(
+            f"{lease.owner} lost {lease.name} (token {lease.token}) to another worker; its commit "
+            "was refused and nothing was written. The other worker goes on with the step."
+        )
+
+
+def acquire(ledger: Ledger, name: str, owner: str, seconds: int = LEASE_SECONDS) -> Lease:
+    """Take a free, expired or own lease; the token is one more than ever before.
+
+    Raises:
+        LeaseHeld: another owner holds it.
+    """
+    now = ledger.clock()
+    at, until = to_text(now), to_text(now + timedelta(seconds=seconds))
+    try:
+        with ledger.write() as connection:
+            taken = connection.execute(
+                text(
+                    "UPDATE leases SET owner = :owner, token = token + 1, acquired_at = :at, "
+                    "expires_at = :until WHERE name = :name AND "
+                    "(expires_at <= :at OR owner = :owner)"
+                ),
+                {"owner": owner, "at": at, "until": until, "name": name},
+            ).rowcount
+            row = connection.execute(select(leases).where(leases.c.name == name)).first()
+            if row is None:
+                connection.execute(
+                    leases.insert().values(
+                        name=name, owner=owner, token=1, acquired_at=at, expires_at=until
+                    )
+                )
+                return Lease(name, owner, 1)
+            if not taken:
+                raise LeaseHeld(name, row.owner, row.expires_at)
+            return Lease(name, owner, int(row.token))
+    except IntegrityError:
+        # Two workers inserted the first row at once; the other one won.
+        with ledger.read() as connection:
+            row = connection.execute(select(leases).where(leases.c.name == name)).one()
+        raise LeaseHeld(name, row.owner, row.expires_at) from None
+
+
+def renew(ledger: Ledger, lease: Lease, seconds: int = LEASE_SECONDS) -> None:
+    """Push the expiry out.
+
+    Raises:
+        LeaseLost: someone else holds the lease now.
+    """
+    until = to_text(ledger.clock() + timedelta(seconds=seconds))
+    with ledger.write() as connection:
+        renewed = connection.execute(
+            update(leases)
+            .where(leases.c.name == lease.name, leases.c.token == lease.token)
+            .values(expires_at=until)
+        ).rowcount
+    if not renewed:
+        raise LeaseLost(lease)
+
+
+def release(ledger: Ledger, lease: Lease) -> None:
+    """Let the lease expire now; a lease that was lost is left alone."""
+    with ledger.write() as connection:
+        connection.execute(
+            update(leases)
+            .where(leases.c.name == lease.name, leases.c.token == lease.token)
+            .values(expires_at=ledger.now())
+        )
+
+
+def fence(connection: Connection, ledger: Ledger, lease: Lease) -> None:
+    """First statement of a committing transaction: hold the lease row, check the token.
+
+    Raises:
+        LeaseLost: the token is no longer the lease's; roll back.
+    """
+    if not ledger.dialect.lock_lease(connection, lease.name, lease.token):
+        raise LeaseLost(lease)
+
+
+def seal(connection: Connection, lease: Lease) -> None:
+    """Last statement of a committing transaction: store the token that it used."""
+    connection.execute(
+        update(leases)
+        .where(leases.c.name == lease.name, leases.c.token == lease.token)
+        .values(committed_token=lease.token)
+    )
+
+
+@contextmanager
+def held(ledger: Ledger, name: str, owner: str, seconds: int = LEASE_SECONDS) -> Iterator[Lease]:
+    """A lease for the length of a block.
+
+    Raises:
+        LeaseHeld: another owner holds it.
+    """
+    lease = acquire(ledger, name, owner, seconds)
+    try:
+        yield lease
+    finally:
+        release(ledger, lease)
+
+
+@contextmanager
+def fenced(ledger: Ledger, lease: Lease) -> Iterator[Connection]:
+    """A write transaction that commits only while the lease is held.
+
+    Raises:
+        LeaseLost: the lease changed hands; nothing was written.
+    """
+    with ledger.write() as connection:
+        fence(connection, ledger, lease)
+        yield connection
+        seal(connection, lease)

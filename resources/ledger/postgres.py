@@ -1,0 +1,221 @@
+"""PostgreSQL's side of the ledger: COPY, tsvector with GIN, row and advisory locks.
+
+Belongs here: statements that only PostgreSQL understands. Does not belong here: common SQL.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import polars as pl
+import psycopg
+from sqlalchemy import Connection, Engine, Table, create_engine, text
+
+from resources.ledger.errors import (
+    LedgerBusy,
+    LedgerDamaged,
+    LedgerError,
+    LedgerNotWritable,
+    LedgerUnreachable,
+    StorageFull,
+    UnreadableLedgerUrl,
+)
+from resources.ledger.frames import PolarsType, columns_of, declared
+
+_TYPE: dict[type[pl.DataType], str] = {
+    pl.Int64: "BIGINT",
+    pl.Int32: "INTEGER",
+    pl.UInt32: "BIGINT",
+    pl.Float64: "DOUBLE PRECISION",
+    pl.String: "TEXT",
+}
+
+
+# Serialization failure, deadlock, lock not available.
+_BUSY_STATES = ("40001", "40P01", "55P03")
+# Read-only transaction or standby, insufficient privilege.
+_NOT_WRITABLE_STATES = ("25006", "42501")
+# Connection, authorization, database name, resources, operator intervention.
+_LOST_CLASSES = ("08", "28", "3D", "53", "57")
+_OPENING = "tallybook:opening"
+
+
+class PostgresDialect:
+    """The dialect of a ledger in a PostgreSQL database."""
+
+    name = "postgresql"
+    driver_error: type[Exception] = psycopg.Error
+
+    def make_engine(self, url: str) -> Engine:
+        """An engine with short connect time-outs that notices connections lost while idle."""
+        return create_engine(
+            url,
+            pool_pre_ping=True,
+            # Nothing asks the server for a time, so `options` is left to the URL (search_path).
+            connect_args={"connect_timeout": 10},
+            hide_parameters=True,  # errors carry statements, never what a document says
+        )
+
+    def explain(self, error: BaseException | None, place: str) -> LedgerError | None:
+        """By SQLSTATE; an error without one never reached a server."""
+        if not isinstance(error, psycopg.Error):
+            return None
+        state = error.sqlstate
+        cause = (str(error).splitlines() or [type(error).__name__])[0]
+        if state is None:
+            if cause.startswith("invalid connection option"):
+                return UnreadableLedgerUrl(cause)
+            lost = isinstance(error, psycopg.OperationalError)
+            return LedgerUnreachable(place, cause) if lost else None
+        if state == "53100":
+            return StorageFull(place)
+        if state in _BUSY_STATES:
+            return LedgerBusy(place, cause)
+        if state in _NOT_WRITABLE_STATES:
+            return LedgerNotWritable(place, cause)
+        if state.startswith("XX"):
+            return LedgerDamaged(place, cause)
+        return LedgerUnreachable(place, cause) if state[:2] in _LOST_CLASSES else None
+
+    def as_reader(self, connection: Connection) -> Connection:
+        """One snapshot for the whole transaction."""
+        return connection.execution_options(
+            isolation_level="REPEATABLE READ", postgresql_readonly=True
+        )
+
+    def load(self, connection: Connection, table: Table, frame: pl.DataFrame) -> None:
+        """Append by COPY of CSV that Polars writes."""
+        self._copy(connection, table.name, columns_of(frame, table))
+
+    def stage(self, connection: Connection, name: str, frame: pl.DataFrame) -> None:
+        """A temporary table that goes away with the transaction."""
+        connection.exec_driver_sql(f"DROP TABLE IF EXISTS pg_temp.{name}")
+        columns = declared(frame, _TYPE)
+        connection.exec_driver_sql(f"CREATE TEMP TABLE {name} ({columns}) ON COMMIT DROP")
+        self._copy(connection, name, frame)
+        # Without statistics the planner takes a staged shard for a thousand rows.
+        connection.exec_driver_sql(f"ANALYZE {name}")
+
+    def fetch(
+        self,
+        connection: Connection,
+        sql: str,
+        schema: Mapping[str, PolarsType],
+        parameters: Sequence[object] = (),
+    ) -> pl.DataFrame:
+        """Rows as a frame of the given types."""
+        with self._driver(connection).cursor() as cursor:
+            query = sql.replace("%", "%%").replace("?", "%s")
+            cursor.execute(cast(Any, query), tuple(parameters))
+            return pl.DataFrame(cursor.fetchall(), schema=dict(schema), orient="row")
+
+    def add_search(self, connection: Connection, frame: pl.DataFrame) -> None:
+        """The vector is built from our own tokens, since the server's parser cuts part numbers."""
+        vectors = frame.select(
+            "entry_no",
+            pl.concat_str(
+                [_vector("title", "A"), _vector("identifiers", "A"), _vector("description", "C")],
+                separator="\t",
+                ignore_nulls=True,
+            ).alias("words"),
+        )
+        self.stage(connection, "stage_search", vectors)
+        connection.execute(
+            text(
+                "INSERT INTO archive_search (entry_no, words) SELECT entry_no, "
+                "split_part(words, E'\\t', 1)::tsvector || split_part(words, E'\\t', 2)::tsvector "
+                "|| split_part(words, E'\\t', 3)::tsvector FROM stage_search"
+            )
+        )
+
+    def drop_search(self, connection: Connection, staged: str) -> None:
+        """A plain delete by entry."""
+        connection.execute(
+            text(f"DELETE FROM archive_search WHERE entry_no IN (SELECT entry_no FROM {staged})")  # noqa: S608
+        )
+
+    def search(
+        self, connection: Connection, terms: Sequence[Sequence[str]], limit: int
+    ) -> list[tuple[int, float]]:
+        """Ranked by ts_rank, titles and identifiers above descriptions."""
+        if not terms:
+            return []
+        query = " & ".join("(" + " <-> ".join(_lexeme(t) for t in term) + ")" for term in terms)
+        rows = connection.execute(
+            text(
+                "SELECT entry_no, ts_rank(words, CAST(:query AS tsquery), 1) AS score "
+                "FROM archive_search WHERE words @@ CAST(:query AS tsquery) "
+                "ORDER BY score DESC, entry_no LIMIT :limit"
+            ),
+            {"query": query, "limit": limit},
+        )
+        return [(int(row[0]), float(row[1])) for row in rows]
+
+    def search_entries(self, connection: Connection) -> pl.DataFrame:
+        """The entry of every row of the search table."""
+        return self.fetch(connection, "SELECT entry_no FROM archive_search", {"entry_no": pl.Int64})
+
+    def lock_lease(self, connection: Connection, name: str, token: int) -> bool:
+        """The row lock is held to the commit: a sub-select inside the UPDATE does not fence."""
+        found = connection.execute(
+            text("SELECT 1 FROM leases WHERE name = :name AND token = :token FOR SHARE"),
+            {"name": name, "token": token},
+        )
+        return found.first() is not None
+
+    def lock_opening(self, connection: Connection) -> None:
+        """The same kind of lock as a chain's, under a name that no chain has."""
+        self.lock_chain(connection, _OPENING)
+
+    def lock_chain(self, connection: Connection, chain: str) -> None:
+        """A transaction-scoped advisory lock, so that two writers cannot read one head."""
+        connection.execute(
+            text("SELECT pg_advisory_xact_lock(hashtextextended(:chain, 0))"), {"chain": chain}
+        )
+
+    def _copy(self, connection: Connection, table: str, frame: pl.DataFrame) -> None:
+        buffer = io.BytesIO()
+        # Quoting every string keeps an empty text apart from NULL.
+        frame.write_csv(buffer, include_header=False, quote_style="non_numeric", null_value="")
+        names = ",".join(frame.columns)
+        with (
+            self._driver(connection).cursor() as cursor,
+            cursor.copy(cast(Any, f"COPY {table} ({names}) FROM STDIN (FORMAT csv)")) as copy,
+        ):
+            copy.write(buffer.getbuffer())
+
+    @staticmethod
+    def _driver(connection: Connection) -> psycopg.Connection[Any]:
+        return cast("psycopg.Connection[Any]", cast(Any, connection.connection).driver_connection)
+
+
+def _lexeme(token: str) -> str:
+    return "'" + token.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def _vector(column: str, weight: str) -> pl.Expr:
+    """Token string → tsvector literal with positions.
+
+    Positions start at 2: `||` shifts those of the second vector to follow the first, and a phrase
+    must not be found across the end of one field and the start of the next.
+    """
+    tokens = (
+        pl.col(column)
+        .str.replace_all("\\", "\\\\", literal=True)
+        .str.replace_all("'", "''", literal=True)
+        .str.split(" ")
+    )
+    return (
+        tokens.list.eval(
+            pl.when(pl.element() != "").then(
+                pl.format(f"'{{}}':{{}}{weight}", pl.element(), pl.int_range(2, pl.len() + 2))
+            )
+        )
+        .list.drop_nulls()
+        .list.join(" ")
+    )
+
+
+DIALECT = PostgresDialect()

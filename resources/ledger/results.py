@@ -1,0 +1,95 @@
+"""Results and dispositions: what came back, line by line, and what it means for each attempt.
+
+Belongs here: storing both, set-based. Does not belong here: reading a provider's lines and
+deciding (`collect`).
+"""
+
+from __future__ import annotations
+
+import polars as pl
+from sqlalchemy import Connection, func, insert, select
+
+from resources.ledger.engine import Ledger
+from resources.ledger.schema import dispositions, result_files, results
+
+RESULT_SCHEMA = {
+    "result_file_no": pl.Int64,
+    "line": pl.Int64,
+    "attempt_no": pl.Int64,
+    "line_offset": pl.Int64,
+    "line_length": pl.Int64,
+    "anomaly": pl.String,
+}
+DISPOSITION_SCHEMA = {
+    "attempt_no": pl.Int64,
+    "disposition": pl.String,
+    "failure_class": pl.String,
+    "diagnostics": pl.String,
+    "result_file_no": pl.Int64,
+    "line": pl.Int64,
+    "model_revision": pl.String,
+    "input_tokens": pl.Int64,
+    "output_tokens": pl.Int64,
+}
+
+
+def store_result_file(
+    connection: Connection,
+    batch_no: int,
+    kind: str,
+    artifact: str,
+    size: int,
+    lines: int,
+    at: str,
+) -> None:
+    """Add a result file; the same file again is a no-op."""
+    known = connection.execute(
+        select(result_files.c.result_file_no).where(
+            result_files.c.batch_no == batch_no,
+            result_files.c.kind == kind,
+            result_files.c.artifact == artifact,
+        )
+    ).first()
+    if known is None:
+        connection.execute(
+            insert(result_files).values(
+                batch_no=batch_no,
+                kind=kind,
+                artifact=artifact,
+                bytes=size,
+                lines=lines,
+                stored_at=at,
+            )
+        )
+
+
+def result_files_of(ledger: Ledger, batch_no: int) -> pl.DataFrame:
+    """The result files of a batch: result_file_no, kind, artifact, lines; oldest first."""
+    with ledger.read() as connection:
+        return ledger.dialect.fetch(
+            connection,
+            "SELECT result_file_no, kind, artifact, lines FROM result_files WHERE batch_no = ? "
+            "ORDER BY result_file_no",
+            {
+                "result_file_no": pl.Int64,
+                "kind": pl.String,
+                "artifact": pl.String,
+                "lines": pl.Int64,
+            },
+            (batch_no,),
+        )
+
+
+def store_results(
+    connection: Connection, ledger: Ledger, observed: pl.DataFrame, decided: pl.DataFrame
+) -> None:
+    """Add result lines (`RESULT_SCHEMA`) and dispositions (`DISPOSITION_SCHEMA`)."""
+    ledger.dialect.load(connection, results, observed.select(list(RESULT_SCHEMA)))
+    ledger.dialect.load(connection, dispositions, decided.select(list(DISPOSITION_SCHEMA)))
+
+
+def count_dispositions(connection: Connection, first_attempt: int, last_attempt: int) -> int:
+    """How many attempts of a contiguous range have a disposition in the database."""
+    return connection.execute(
+        select(func.count()).where(dispositions.c.attempt_no.between(first_attempt, last_attempt))
+    ).scalar_one()

@@ -1,0 +1,459 @@
+"""The ledger's tables as SQLAlchemy Core metadata.
+
+Belongs here: tables, keys and the reason for each. Does not belong here: queries
+(one module per aggregate), full-text objects (the dialect modules, since they differ)
+and the changes between released versions (`migrations/`).
+
+Conventions: `*_no` are integer keys that joins use; `*_id` and `key` are the text that
+people see, unique. Times are UTC text of fixed width (`2026-11-30T01:02:03.000004Z`), so
+that they sort as text, load in bulk and read the same on both databases. Digests are
+lower-case hexadecimal SHA-256. Tables that hold one row a record (`attempts`,
+`dispositions`, `move_members`, ...) carry no foreign keys: they are written only by
+set-based statements that join on the parent, and the checks of `account` and `doctor`
+look for orphans; checking each row again took a third of the time of a bulk load.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    PrimaryKeyConstraint,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+NAMING = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+    "pk": "pk_%(table_name)s",
+}
+metadata = MetaData(naming_convention=NAMING)
+
+# SQLite makes a rowid alias (fast, automatic) only of INTEGER; PostgreSQL needs BIGINT.
+BigKey = BigInteger().with_variant(Integer, "sqlite")
+Digest = String(64)
+Time = String(27)
+# PostgreSQL keeps a moved row on its page (a HOT update) when the page has room for it.
+FILLFACTOR = {"fillfactor": 50}
+
+ledger_info = Table(
+    "ledger_info",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("value", Text, nullable=False),
+)
+
+sources = Table(
+    "sources",
+    metadata,
+    Column("source_no", BigKey, primary_key=True),
+    Column("name", String(32), nullable=False, unique=True),
+    Column("kind", String(32), nullable=False),
+    Column("location", Text, nullable=False),
+    Column("registered_at", Time, nullable=False),
+)
+
+snapshots = Table(
+    "snapshots",
+    metadata,
+    Column("snapshot_no", BigKey, primary_key=True),
+    Column("source_no", BigKey, ForeignKey("sources.source_no"), nullable=False),
+    Column("taken_at", Time, nullable=False),
+    Column("digest", Digest, nullable=False),
+    Column("documents", BigInteger, nullable=False),
+    Column("excluded", BigInteger, nullable=False),
+    Column("added", BigInteger, nullable=False),
+    Column("changed", BigInteger, nullable=False),
+    Column("removed", BigInteger, nullable=False),
+    Column("complete", Integer, nullable=False),
+)
+
+documents = Table(
+    "documents",
+    metadata,
+    Column("document_no", BigKey, primary_key=True),
+    Column("document_id", Text, nullable=False, unique=True),
+    Column("source_no", BigKey, ForeignKey("sources.source_no"), nullable=False),
+    Column("first_seen_at", Time, nullable=False),
+)
+
+source_versions = Table(
+    "source_versions",
+    metadata,
+    Column("source_version_no", BigKey, primary_key=True),
+    Column("document_no", BigKey, ForeignKey("documents.document_no"), nullable=False),
+    Column("checksum", Digest, nullable=False, index=True),
+    Column("bytes", BigInteger, nullable=False),
+    Column("first_seen_at", Time, nullable=False),
+    UniqueConstraint("document_no", "checksum"),
+)
+
+# What a source held, as intervals of snapshots: an entry is open (`to_snapshot` null) as long
+# as nothing about it changes, so a rescan of an unchanged archive writes nothing.
+source_entries = Table(
+    "source_entries",
+    metadata,
+    Column("entry_no", BigKey, primary_key=True),
+    Column("document_no", BigKey, ForeignKey("documents.document_no"), nullable=False, index=True),
+    Column("from_snapshot", BigKey, ForeignKey("snapshots.snapshot_no"), nullable=False),
+    Column("to_snapshot", BigKey, ForeignKey("snapshots.snapshot_no")),
+    Column("source_version_no", BigKey, ForeignKey("source_versions.source_version_no")),
+    Column("size", BigInteger, nullable=False),
+    Column("mtime_ns", BigInteger, nullable=False),
+    Column("device", String(24), nullable=False),
+    Column("inode", String(24), nullable=False),
+    Column("scanned_at_ns", BigInteger, nullable=False),
+    Column("excluded", String(32)),
+    Column("detail", Text, nullable=False),
+)
+
+# The parse cache: (checksum, parser_key) decides the text; a new prompt parses nothing again.
+parses = Table(
+    "parses",
+    metadata,
+    Column("checksum", Digest, nullable=False),
+    Column("parser_key", String(96), nullable=False),
+    Column("excluded", String(32)),
+    Column("detail", Text, nullable=False),
+    Column("media_type", String(128)),
+    Column("page_count", Integer),
+    Column("language", String(8)),
+    Column("languages", Text, nullable=False),
+    Column("partial", Integer, nullable=False),
+    Column("notes", Text, nullable=False),
+    Column("text_pack", Digest),
+    Column("thumbnail", Digest),
+    Column("wall_ms", Integer, nullable=False),
+    Column("cpu_ms", Integer, nullable=False),
+    Column("peak_rss_bytes", BigInteger, nullable=False),
+    # 0 for a failure that another machine, or a later run, may not have: it is tried again.
+    Column("cacheable", Integer, nullable=False),
+    Column("parsed_at", Time, nullable=False),
+    PrimaryKeyConstraint("checksum", "parser_key"),
+)
+
+processing_versions = Table(
+    "processing_versions",
+    metadata,
+    Column("version_no", BigKey, primary_key=True),
+    Column("key", String(63), nullable=False, unique=True),
+    Column("workload", String(64), nullable=False),
+    Column("digest", Digest, nullable=False),
+    Column("spec", Text, nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("state_reason", Text, nullable=False),
+    Column("frozen_at", Time, nullable=False),
+)
+
+operating_settings = Table(
+    "operating_settings",
+    metadata,
+    Column("setting_no", BigKey, primary_key=True),
+    Column("version_no", BigKey, ForeignKey("processing_versions.version_no")),
+    Column("name", String(64), nullable=False),
+    Column("value", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("actor", String(128), nullable=False),
+    Column("set_at", Time, nullable=False),
+)
+
+# Why a present document has no record under a version; a view of now, rewritten at each freeze.
+exclusions = Table(
+    "exclusions",
+    metadata,
+    Column("version_no", BigKey, ForeignKey("processing_versions.version_no"), nullable=False),
+    Column("document_no", BigKey, ForeignKey("documents.document_no"), nullable=False),
+    Column("source_version_no", BigKey),
+    Column("reason", String(32), nullable=False),
+    Column("detail", Text, nullable=False),
+    PrimaryKeyConstraint("version_no", "document_no"),
+)
+
+manifests = Table(
+    "manifests",
+    metadata,
+    Column("manifest_no", BigKey, primary_key=True),
+    Column("manifest_id", String(96), nullable=False, unique=True),
+    Column("version_no", BigKey, ForeignKey("processing_versions.version_no"), nullable=False),
+    Column("contract_version", String(32), nullable=False),
+    Column("digest", Digest, nullable=False),
+    Column("expected", BigInteger, nullable=False),
+    Column("artifact", Digest, nullable=False),
+    Column("replay_reason", String(32), nullable=False),
+    Column("frozen_at", Time, nullable=False),
+)
+
+batches = Table(
+    "batches",
+    metadata,
+    Column("batch_no", BigKey, primary_key=True),
+    Column("batch_id", String(96), nullable=False, unique=True),
+    # Twelve hexadecimal digits that every custom_id of the batch starts with.
+    Column("batch_key", String(12), nullable=False, unique=True),
+    Column("manifest_no", BigKey, ForeignKey("manifests.manifest_no"), nullable=False, index=True),
+    Column("version_no", BigKey, ForeignKey("processing_versions.version_no"), nullable=False),
+    Column("manifest_digest", Digest, nullable=False),
+    Column("provider", String(32), nullable=False),
+    Column("mode", String(16), nullable=False),
+    Column("account_fingerprint", String(64)),
+    Column("model", String(128), nullable=False),
+    Column("request_schema_version", Integer, nullable=False),
+    Column("request_artifact", Digest, nullable=False),
+    Column("request_bytes", BigInteger, nullable=False),
+    Column("provider_job_id", String(256)),
+    Column("intent_id", String(64)),
+    Column("state", String(32), nullable=False),
+    Column("provider_outcome", String(32)),
+    Column("raw_status", String(128)),
+    Column("submitted_at", Time),
+    Column("provider_deadline_at", Time),
+    Column("internal_deadline_at", Time),
+    Column("next_poll_at", Time),
+    Column("polls", Integer, nullable=False),
+    Column("last_counts", Text),
+    Column("expected_records", BigInteger, nullable=False),
+    Column("reconciled_records", BigInteger, nullable=False),
+    Column("first_attempt_no", BigKey, nullable=False),
+    Column("last_attempt_no", BigKey, nullable=False),
+    # The decoded results of collect and the judged values of accept, as Parquet artifacts.
+    Column("collected_artifact", Digest),
+    Column("staging_artifact", Digest),
+    Column("lease_owner", String(128)),
+    Column("fencing_token", BigInteger),
+    Column("prepared_at", Time, nullable=False),
+)
+
+batch_parents = Table(
+    "batch_parents",
+    metadata,
+    Column("batch_no", BigKey, ForeignKey("batches.batch_no"), nullable=False),
+    Column("parent_batch_no", BigKey, ForeignKey("batches.batch_no"), nullable=False),
+    PrimaryKeyConstraint("batch_no", "parent_batch_no"),
+)
+
+# Identity, never updated; what moves is in `record_state`.
+records = Table(
+    "records",
+    metadata,
+    Column("record_no", BigKey, primary_key=True),
+    Column("record_id", Text, nullable=False, unique=True),
+    Column("version_no", BigKey, nullable=False),
+    Column("document_no", BigKey, nullable=False, index=True),
+    Column("source_version_no", BigKey, nullable=False),
+    Column("checksum", Digest, nullable=False),
+    Column("operation", String(32), nullable=False),
+    Column("replay_reason", String(32), nullable=False),
+    Column("manifest_no", BigKey, nullable=False),
+    UniqueConstraint("version_no", "source_version_no"),
+)
+
+# No index on a column that moves: it halves the speed of moves (measured, DESIGN 10).
+record_state = Table(
+    "record_state",
+    metadata,
+    Column("record_no", BigKey, primary_key=True, autoincrement=False),
+    Column("state", String(16), nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("shard", Integer, nullable=False),
+    Column("not_before", Time),
+    postgresql_with=FILLFACTOR,
+)
+
+# One try at one record in one batch, which is also its row in the manifest. Attempt numbers of a
+# batch are contiguous; its custom_id is `<batch_key>-<attempt_no>`, unique because both are.
+attempts = Table(
+    "attempts",
+    metadata,
+    Column("attempt_no", BigKey, primary_key=True, autoincrement=False),
+    Column("batch_no", BigKey, nullable=False),
+    Column("record_no", BigKey, nullable=False, index=True),
+    Column("ordinal", Integer, nullable=False),
+    Column("recovery_path", String(32), nullable=False),
+    Column("request_digest", Digest, nullable=False),
+    Column("request_offset", BigInteger, nullable=False),
+    Column("request_length", BigInteger, nullable=False),
+)
+
+result_files = Table(
+    "result_files",
+    metadata,
+    Column("result_file_no", BigKey, primary_key=True),
+    Column("batch_no", BigKey, ForeignKey("batches.batch_no"), nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("artifact", Digest, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+    Column("lines", BigInteger, nullable=False),
+    Column("stored_at", Time, nullable=False),
+    UniqueConstraint("batch_no", "kind", "artifact"),
+)
+
+# One row a line that the provider returned, wanted or not; the bytes stay in the artifact.
+results = Table(
+    "results",
+    metadata,
+    Column("result_file_no", BigKey, nullable=False),
+    Column("line", Integer, nullable=False),
+    Column("attempt_no", BigKey),
+    Column("line_offset", BigInteger, nullable=False),
+    Column("line_length", BigInteger, nullable=False),
+    Column("anomaly", String(32)),
+    PrimaryKeyConstraint("result_file_no", "line"),
+)
+
+# Written once an attempt: the key is what makes "exactly one disposition" a fact.
+dispositions = Table(
+    "dispositions",
+    metadata,
+    Column("attempt_no", BigKey, primary_key=True, autoincrement=False),
+    Column("disposition", String(20), nullable=False),
+    Column("failure_class", String(32)),
+    Column("diagnostics", Text, nullable=False),
+    Column("result_file_no", BigKey),
+    Column("line", Integer),
+    Column("model_revision", String(128)),
+    Column("input_tokens", BigInteger),
+    Column("output_tokens", BigInteger),
+)
+
+# The judgement of a succeeded attempt. `accepted_digest` names the values; the values themselves
+# are in the batch's staging artifact until published.
+judgements = Table(
+    "judgements",
+    metadata,
+    Column("attempt_no", BigKey, primary_key=True, autoincrement=False),
+    Column("record_no", BigKey, nullable=False),
+    Column("outcome", String(20), nullable=False),
+    Column("values_digest", Digest, nullable=False),
+)
+
+findings = Table(
+    "findings",
+    metadata,
+    Column("finding_no", BigKey, primary_key=True),
+    Column("record_no", BigKey, nullable=False, index=True),
+    Column("attempt_no", BigKey, nullable=False),
+    Column("rule", String(64), nullable=False),
+    Column("rule_version", Integer, nullable=False),
+    Column("severity", String(16), nullable=False),
+    Column("field", String(64), nullable=False),
+    Column("note", Text, nullable=False),
+)
+
+moves = Table(
+    "moves",
+    metadata,
+    Column("move_no", BigKey, primary_key=True),
+    Column("chain", String(64), nullable=False),
+    Column("machine", String(16), nullable=False),
+    Column("subject_no", BigKey),
+    Column("from_state", String(32), nullable=False),
+    Column("to_state", String(32), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("actor", String(128), nullable=False),
+    Column("cause", Text, nullable=False),
+    Column("moved_at", Time, nullable=False),
+    Column("members", BigInteger, nullable=False),
+    Column("members_digest", Digest, nullable=False),
+    Column("previous_digest", Digest, nullable=False),
+    Column("digest", Digest, nullable=False, unique=True),
+    # A chain cannot fork: two moves never follow the same one.
+    UniqueConstraint("chain", "previous_digest"),
+    Index("ix_moves_chain_move_no", "chain", "move_no"),
+)
+
+move_members = Table(
+    "move_members",
+    metadata,
+    Column("move_no", BigKey, nullable=False),
+    Column("record_no", BigKey, nullable=False),
+    PrimaryKeyConstraint("record_no", "move_no"),
+    sqlite_with_rowid=False,
+)
+
+# Every version of every published document; valid_to is null while it is the visible one.
+archive_entries = Table(
+    "archive_entries",
+    metadata,
+    Column("entry_no", BigKey, primary_key=True, autoincrement=False),
+    Column("document_no", BigKey, nullable=False),
+    Column("record_no", BigKey, nullable=False),
+    Column("version_no", BigKey, nullable=False),
+    Column("archive_version", Integer, nullable=False),
+    Column("promotion", Integer, nullable=False),
+    Column("content", Text, nullable=False),
+    Column("content_digest", Digest, nullable=False),
+    Column("thumbnail", Digest, nullable=False),
+    Column("valid_from", Time, nullable=False),
+    Column("valid_to", Time),
+    UniqueConstraint("document_no", "archive_version"),
+)
+
+archive_heads = Table(
+    "archive_heads",
+    metadata,
+    Column("document_no", BigKey, primary_key=True, autoincrement=False),
+    Column("entry_no", BigKey, nullable=False),
+    postgresql_with=FILLFACTOR,
+)
+
+# Starts with record_no: a unique key that starts with a hash inserts at two thirds of the speed.
+deliveries = Table(
+    "deliveries",
+    metadata,
+    Column("record_no", BigKey, nullable=False),
+    Column("operation", String(32), nullable=False),
+    Column("request_digest", Digest, nullable=False),
+    Column("accepted_digest", Digest, nullable=False),
+    Column("promotion", Integer, nullable=False),
+    Column("disposition", String(16), nullable=False),
+    Column("entry_no", BigKey, nullable=False),
+    Column("delivered_at", Time, nullable=False),
+    PrimaryKeyConstraint(
+        "record_no", "operation", "request_digest", "accepted_digest", "promotion"
+    ),
+    sqlite_with_rowid=False,
+)
+
+leases = Table(
+    "leases",
+    metadata,
+    Column("name", String(96), primary_key=True),
+    Column("owner", String(128), nullable=False),
+    Column("token", BigInteger, nullable=False),
+    Column("acquired_at", Time, nullable=False),
+    Column("expires_at", Time, nullable=False),
+    # The token of the newest transaction that committed under this lease.
+    Column("committed_token", BigInteger),
+    postgresql_with=FILLFACTOR,
+)
+
+# Who opened source text or a page image, and why (invariant 11).
+accesses = Table(
+    "accesses",
+    metadata,
+    Column("access_no", BigKey, primary_key=True),
+    Column("who", String(128), nullable=False),
+    Column("why", Text, nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("digest", Digest, nullable=False),
+    Column("opened_at", Time, nullable=False),
+)
+
+reports = Table(
+    "reports",
+    metadata,
+    Column("report_no", BigKey, primary_key=True),
+    Column("version_no", BigKey, ForeignKey("processing_versions.version_no"), nullable=False),
+    Column("digest", Digest, nullable=False),
+    Column("artifact", Digest, nullable=False),
+    Column("invariant_holds", Integer, nullable=False),
+    Column("made_at", Time, nullable=False),
+)

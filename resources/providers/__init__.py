@@ -1,0 +1,1 @@
+"""Providers behind one port: one module a provider, none of which knows a stage."""
