@@ -5,8 +5,6 @@ on the run which process works on it. Does not belong here: what the context hol
 (`resources/context.py`) and any work.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field

@@ -40,9 +40,7 @@ FINDING_SCHEMA = {
 }
 
 
-def facts_of(
-    connection: Connection, ledger: Ledger, parser_key: str, batch: Batch
-) -> pl.DataFrame:
+def facts_of(connection: Connection, ledger: Ledger, parser_key: str, batch: Batch) -> pl.DataFrame:
     """What the parsed text says about a batch's records (`FACTS_SCHEMA`), by attempt."""
     return ledger.dialect.fetch(
         connection,

@@ -4,7 +4,8 @@ Belongs here: the only statements that change a state. Does not belong here: dec
 move to make (the stages) and which moves are legal (`transitions.py`).
 
 The journal is a set of hash chains, one a batch or version: each row's digest covers what the
-row says, its members and the previous row of its chain.
+row says, its members and the previous row of its chain. Every move locks its chain before any
+row, so that two writers to one chain take turns and never wait for each other in a circle.
 """
 
 from __future__ import annotations
@@ -116,13 +117,14 @@ def move_records(
 
     Raises:
         IllegalTransition: the table has no such move.
-        MoveRefused: a member is in another state; the caller's transaction must roll back.
+        MoveRefused: a member is in another state; the move itself is undone already.
+        ValueError: the set has nulls or repeats.
     """
     require_legal("record", from_state, to_state)
     if members.is_empty():
         return None
-    staged = pl.DataFrame({"record_no": members.cast(pl.Int64)})
-    dialect.stage(connection, "stage_move", staged)
+    dialect.lock_chain(connection, chain)
+    _stage_members(connection, dialect, members)
     savepoint = connection.begin_nested()
     moved = connection.execute(
         text(
@@ -137,17 +139,22 @@ def move_records(
             from_state, to_state, members.len(), _refused(connection, dialect, from_state)
         )
     savepoint.commit()
-    return _journal_members(connection, dialect, members, from_state, to_state, cause, chain)
+    return _journal_members(connection, members, from_state, to_state, cause, chain)
 
 
 def create_records(
     connection: Connection, dialect: Dialect, members: pl.Series, cause: Cause, chain: str
 ) -> MoveReceipt | None:
-    """Journal the creation of records whose `record_state` rows were just loaded as `queued`."""
+    """Journal the creation of records whose `record_state` rows were just loaded as `queued`.
+
+    Raises:
+        ValueError: the set has nulls or repeats.
+    """
     if members.is_empty():
         return None
-    dialect.stage(connection, "stage_move", pl.DataFrame({"record_no": members.cast(pl.Int64)}))
-    return _journal_members(connection, dialect, members, START, "queued", cause, chain)
+    dialect.lock_chain(connection, chain)
+    _stage_members(connection, dialect, members)
+    return _journal_members(connection, members, START, "queued", cause, chain)
 
 
 def move_batch(
@@ -165,6 +172,7 @@ def move_batch(
         StateChanged: the batch is in another state.
     """
     require_legal("batch", from_state, to_state)
+    dialect.lock_chain(connection, batch_chain(batch_no))
     if from_state != START:
         changed = connection.execute(
             update(batches)
@@ -176,7 +184,6 @@ def move_batch(
     subject = pl.Series([batch_no], dtype=pl.Int64)
     return _journal(
         connection,
-        dialect,
         "batch",
         subject,
         batch_no,
@@ -202,6 +209,7 @@ def move_version(
         StateChanged: the version is in another state.
     """
     require_legal("version", from_state, to_state)
+    dialect.lock_chain(connection, version_chain(version_no))
     if from_state != START:
         changed = connection.execute(
             update(processing_versions)
@@ -216,7 +224,6 @@ def move_version(
     subject = pl.Series([version_no], dtype=pl.Int64)
     return _journal(
         connection,
-        dialect,
         "version",
         subject,
         version_no,
@@ -236,6 +243,16 @@ def move_digest(row: dict[str, str | int | None]) -> str:
     return hashlib.sha256(rfc8785.dumps(dict(row))).hexdigest()
 
 
+def _stage_members(connection: Connection, dialect: Dialect, members: pl.Series) -> None:
+    # A repeat would be counted once by the database: the move would look refused without a row.
+    if members.null_count() or members.n_unique() != members.len():
+        raise ValueError(
+            f"found repeats or nulls among {members.len()} record numbers; expected a set: "
+            "use unique() and drop_nulls()"
+        )
+    dialect.stage(connection, "stage_move", pl.DataFrame({"record_no": members.cast(pl.Int64)}))
+
+
 def _refused(connection: Connection, dialect: Dialect, from_state: str) -> pl.DataFrame:
     return dialect.fetch(
         connection,
@@ -249,16 +266,13 @@ def _refused(connection: Connection, dialect: Dialect, from_state: str) -> pl.Da
 
 def _journal_members(
     connection: Connection,
-    dialect: Dialect,
     members: pl.Series,
     from_state: str,
     to_state: str,
     cause: Cause,
     chain: str,
 ) -> MoveReceipt:
-    receipt = _journal(
-        connection, dialect, "record", members, None, from_state, to_state, cause, chain
-    )
+    receipt = _journal(connection, "record", members, None, from_state, to_state, cause, chain)
     connection.execute(
         text(
             "INSERT INTO move_members (move_no, record_no) "
@@ -271,7 +285,6 @@ def _journal_members(
 
 def _journal(
     connection: Connection,
-    dialect: Dialect,
     machine: Machine,
     members: pl.Series,
     subject_no: int | None,
@@ -280,7 +293,6 @@ def _journal(
     cause: Cause,
     chain: str,
 ) -> MoveReceipt:
-    dialect.lock_chain(connection, chain)
     previous = connection.execute(
         select(moves.c.digest)
         .where(moves.c.chain == chain)

@@ -22,7 +22,7 @@ from resources.ledger.errors import (
     StorageFull,
     UnreadableLedgerUrl,
 )
-from resources.ledger.frames import PolarsType, columns_of, declared
+from resources.ledger.frames import PolarsType, columns_of, declared, frame_of
 
 _TYPE: dict[type[pl.DataType], str] = {
     pl.Int64: "BIGINT",
@@ -109,7 +109,7 @@ class PostgresDialect:
         with self._driver(connection).cursor() as cursor:
             query = sql.replace("%", "%%").replace("?", "%s")
             cursor.execute(cast(Any, query), tuple(parameters))
-            return pl.DataFrame(cursor.fetchall(), schema=dict(schema), orient="row")
+            return frame_of(cursor.fetchall(), schema)
 
     def add_search(self, connection: Connection, frame: pl.DataFrame) -> None:
         """The vector is built from our own tokens, since the server's parser cuts part numbers."""
@@ -158,9 +158,13 @@ class PostgresDialect:
         return self.fetch(connection, "SELECT entry_no FROM archive_search", {"entry_no": pl.Int64})
 
     def lock_lease(self, connection: Connection, name: str, token: int) -> bool:
-        """The row lock is held to the commit: a sub-select inside the UPDATE does not fence."""
+        """The row lock is held to the commit: a sub-select inside the UPDATE does not fence.
+
+        FOR SHARE would fence as well, but two commits under one lease could then share the row
+        and deadlock when each stores its token in it.
+        """
         found = connection.execute(
-            text("SELECT 1 FROM leases WHERE name = :name AND token = :token FOR SHARE"),
+            text("SELECT 1 FROM leases WHERE name = :name AND token = :token FOR UPDATE"),
             {"name": name, "token": token},
         )
         return found.first() is not None

@@ -24,7 +24,7 @@ from resources.ledger.errors import (
     NotALedger,
     StorageFull,
 )
-from resources.ledger.frames import PolarsType, columns_of, declared
+from resources.ledger.frames import PolarsType, columns_of, declared, frame_of
 
 BUSY_SECONDS = 30
 _RETRY_SECONDS = 0.02
@@ -135,7 +135,7 @@ class SqliteDialect:
     ) -> pl.DataFrame:
         """Rows as a frame of the given types."""
         rows = self._driver(connection).execute(sql, tuple(parameters)).fetchall()
-        return pl.DataFrame(rows, schema=dict(schema), orient="row")
+        return frame_of(rows, schema)
 
     def add_search(self, connection: Connection, frame: pl.DataFrame) -> None:
         """One row an entry; the row id is the entry number."""

@@ -2,49 +2,46 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
+from sqlalchemy import text, true
 
 from resources.ledger.engine import Ledger, open_ledger
+from resources.ledger.schema import ledger_info, metadata
 from tests.support.clock import FrozenClock
 from tests.support.postgres import fresh_database
 
-
-@pytest.fixture
-def ledger(ledger_url: str, frozen_clock: FrozenClock, rng: random.Random) -> Iterator[Ledger]:
-    """Return a fresh open ledger; the test runs once on each database."""
-    opened = open_ledger(ledger_url, clock=frozen_clock, rng=rng)
-    yield opened
-    opened.close()
+IDENTITY = ("ledger_id", "profile", "made_at")
+BACKENDS = [
+    pytest.param("sqlite", id="sqlite"),
+    pytest.param("postgresql", id="postgresql", marks=pytest.mark.postgres),
+]
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
-        pytest.param("sqlite", id="sqlite"),
-        pytest.param("postgresql", id="postgresql", marks=pytest.mark.postgres),
-    ],
-)
-def module_ledger(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Ledger]:
-    """Return an open ledger that the tests of a module share, once on each database."""
-    with _database(request, tmp_path_factory) as url:
-        opened = open_ledger(url, clock=FrozenClock())
-        yield opened
-        opened.close()
-
-
-@contextmanager
-def _database(
+@pytest.fixture(scope="module", params=BACKENDS)
+def module_url(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
+    """Return the URL of a database that the tests of a module share, once of each kind."""
     if request.param == "sqlite":
-        yield f"sqlite:///{Path(tmp_path_factory.mktemp('ledger')) / 'ledger.sqlite3'}"
+        yield f"sqlite:///{tmp_path_factory.mktemp('ledger') / 'ledger.sqlite3'}"
         return
     with fresh_database(request.getfixturevalue("postgres")) as url:
         yield url.render_as_string(hide_password=False)
+
+
+@pytest.fixture
+def ledger(module_url: str, frozen_clock: FrozenClock) -> Iterator[Ledger]:
+    """Return an open ledger without rows.
+
+    A fresh database a test would cost a minute in all; `ledger_url` gives one where it matters.
+    """
+    opened = open_ledger(module_url, clock=frozen_clock)
+    with opened.write() as connection:
+        for table in reversed(metadata.sorted_tables):
+            kept = table.c.name.not_in(IDENTITY) if table is ledger_info else true()
+            connection.execute(table.delete().where(kept))
+        connection.execute(text("DELETE FROM archive_search"))
+    yield opened
+    opened.close()
