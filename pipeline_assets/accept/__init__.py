@@ -1,0 +1,1 @@
+"""Stage accept: collected answers judged; nothing outside sees them before that."""

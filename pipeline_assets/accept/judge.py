@@ -1,0 +1,105 @@
+"""Judging a slice of answers: rules, findings, outcome. Pure but for reading page texts.
+
+Belongs here: running a workload's rules over a slice and deciding each record's outcome. Does
+not belong here: storing (`judge_batches.py`), the rules (`workloads`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import polars as pl
+
+from pipeline_assets.workloads.workload import FINDING_SCHEMA, Shard, Workload
+from resources.ledger.search_text import tokens
+from resources.record_ids import reference
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A judged slice.
+
+    Attributes:
+        staging: one row a record (`contracts.STAGING`).
+        findings: row-less findings: record_no, attempt_no, rule, rule_version, severity, field,
+            note.
+    """
+
+    staging: pl.DataFrame
+    findings: pl.DataFrame
+
+
+def judge(
+    workload: Workload,
+    collected: pl.DataFrame,
+    facts: pl.DataFrame,
+    page_texts: Callable[[pl.DataFrame], pl.DataFrame],
+) -> Judged:
+    """Judge a slice of a batch's answers.
+
+    Args:
+        workload: its columns and rules.
+        collected: attempt_no, record_no, answer.
+        facts: record_no, record_id, language, languages of the same records.
+        page_texts: (row, page) pairs → row, page, text.
+
+    A record with a finding of severity `review` waits for a person; one without is accepted.
+    """
+    rows = collected.select("attempt_no", "record_no").with_row_index("row")
+    rows = rows.with_columns(pl.col("row").cast(pl.Int64)).join(
+        facts, on="record_no", how="left", maintain_order="left"
+    )
+    records = rows.with_columns(
+        reference=pl.Series([reference(name) for name in rows["record_id"]], dtype=pl.String),
+        languages=pl.col("languages").fill_null(""),
+    )
+    decoded = workload.decode(collected["answer"].to_list())
+    shard = Shard(
+        records=records,
+        values=decoded.values,
+        items=decoded.items,
+        evidence=decoded.evidence,
+        uncertain=decoded.uncertain,
+        page_texts=page_texts,
+    )
+    found = _run_rules(workload, shard)
+    review = found.filter(pl.col("severity") == "review")["row"].unique()
+    digests = [hashlib.sha256(text.encode()).hexdigest() for text in decoded.content["content"]]
+    staging = (
+        rows.select("row", "attempt_no", "record_no")
+        .with_columns(
+            outcome=pl.when(pl.col("row").is_in(review.implode()))
+            .then(pl.lit("awaiting_review"))
+            .otherwise(pl.lit("accepted")),
+            values_digest=pl.Series(digests, dtype=pl.String),
+        )
+        .join(decoded.content, on="row", maintain_order="left")
+        .join(
+            decoded.search.with_columns(
+                tokens(pl.col(name)) for name in ("title", "identifiers", "description")
+            ).with_columns(pl.col("language").fill_null("")),
+            on="row",
+            maintain_order="left",
+        )
+    )
+    findings = found.join(rows.select("row", "attempt_no", "record_no"), on="row")
+    return Judged(staging.drop("row"), findings.drop("row"))
+
+
+def _run_rules(workload: Workload, shard: Shard) -> pl.DataFrame:
+    parts = [pl.DataFrame(schema=FINDING_SCHEMA)]
+    for rule in workload.rules:
+        found = rule.check(shard)
+        parts.append(
+            found.select(
+                "row",
+                rule=pl.lit(rule.id),
+                rule_version=pl.lit(rule.version, dtype=pl.Int64),
+                severity=pl.lit(rule.severity),
+                field="field",
+                note="note",
+            )
+        )
+    return pl.concat(parts).sort("row", "rule", "field", "note")

@@ -1,0 +1,1 @@
+"""Stage collect: raw results stored, reconciled against the manifest, given a disposition."""

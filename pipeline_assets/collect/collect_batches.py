@@ -1,0 +1,202 @@
+"""Collecting: results of a batch become dispositions of its attempts, before anything is judged.
+
+Belongs here: the steps and their transaction. Does not belong here: the decision
+(`reconcile.py`), the classes (`failures.py`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import polars as pl
+from sqlalchemy import Connection
+
+from pipeline_assets.collect.observe import OBSERVED_SCHEMA, observe
+from pipeline_assets.collect.reconcile import Reconciliation, reconcile
+from pipeline_assets.providers import embedded_provider
+from pipeline_assets.versions import OpenVersion
+from resources.context import Context
+from resources.contracts import COLLECTED, MANIFEST, scan_frame, store_frame
+from resources.ledger.batches import (
+    Batch,
+    attempts_of,
+    find_batches,
+    reload_batch,
+    update_batch,
+)
+from resources.ledger.leases import Lease, fenced, held
+from resources.ledger.manifests import ManifestChanged
+from resources.ledger.moves import batch_chain, move_batch, move_records
+from resources.ledger.results import (
+    DISPOSITION_SCHEMA,
+    RESULT_SCHEMA,
+    count_dispositions,
+    result_files_of,
+    store_results,
+)
+
+NEXT_STATE = {
+    "succeeded": "collected",
+    "retryable_failure": "retry_wait",
+    "expired": "retry_wait",
+    "permanent_failure": "dead_letter",
+    "cancelled": "cancelled",
+}
+"""Where a record goes from `submitted`, by the disposition of its attempt."""
+
+
+@dataclass(frozen=True)
+class CollectReport:
+    """What was reconciled.
+
+    Attributes:
+        batches: how many batches.
+        dispositions: disposition → attempts.
+        anomalies: kind → lines or attempts.
+        incidents: batches whose dispositions do not add up to the manifest.
+    """
+
+    batches: int
+    dispositions: dict[str, int]
+    anomalies: dict[str, int]
+    incidents: tuple[str, ...]
+
+
+def collect_batches(context: Context, version: OpenVersion) -> CollectReport:
+    """Reconcile every batch of the version that has results.
+
+    Raises:
+        ManifestChanged: stored manifest rows are not those that were frozen.
+        LeaseHeld: another worker is at one of the batches.
+    """
+    todo = find_batches(context.ledger, version.version_no, ("results_available", "reconciling"))
+    dispositions: Counter[str] = Counter()
+    anomalies: Counter[str] = Counter()
+    incidents: list[str] = []
+    verified: set[str] = set()
+    for batch in todo:
+        with held(context.ledger, batch.lease_name, context.worker) as lease:
+            _start(context, lease, batch)
+            outcome = _reconcile(context, version, batch, verified)
+            if not _store(context, lease, batch, outcome):
+                incidents.append(batch.batch_id)
+                continue
+            dispositions.update(
+                dict(outcome.dispositions["disposition"].value_counts().iter_rows())
+            )
+            anomalies.update(outcome.anomalies)
+    return CollectReport(len(todo), dict(dispositions), dict(anomalies), tuple(incidents))
+
+
+def _start(context: Context, lease: Lease, batch: Batch) -> None:
+    with fenced(context.ledger, lease) as connection:
+        if reload_batch(connection, batch.batch_no).state == "results_available":
+            move_batch(
+                connection,
+                context.ledger.dialect,
+                batch.batch_no,
+                "results_available",
+                "reconciling",
+                context.cause("result files are stored", "collect"),
+            )
+
+
+def _reconcile(
+    context: Context, version: OpenVersion, batch: Batch, verified: set[str]
+) -> Reconciliation:
+    with context.ledger.read() as connection:
+        expected = attempts_of(connection, context.ledger, batch)
+    _verify_manifest(context, batch, expected, verified)
+    provider = embedded_provider(version)
+    frames = [pl.DataFrame(schema=OBSERVED_SCHEMA)]
+    for file_no, _, artifact, _ in result_files_of(context.ledger, batch.batch_no).iter_rows():
+        context.artifacts.verify("result", artifact)
+        with context.artifacts.open("result", artifact) as stream:
+            frames.append(observe(provider, version.workload.check_answer, file_no, stream))
+    return reconcile(expected, pl.concat(frames), batch.batch_key, batch.first_attempt_no)
+
+
+def _verify_manifest(
+    context: Context, batch: Batch, expected: pl.DataFrame, verified: set[str]
+) -> None:
+    """The frozen manifest must be the one whose digest stands beside the batch."""
+    if batch.manifest_artifact not in verified:
+        context.artifacts.verify("manifest", batch.manifest_artifact)
+        verified.add(batch.manifest_artifact)
+    path = context.artifacts.require("manifest", batch.manifest_artifact)
+    frozen = (
+        scan_frame(MANIFEST, path)
+        .filter(pl.col("batch") == batch.ordinal)
+        .select("request_digest", "offset", "length")
+        .collect()
+    )
+    if not frozen.equals(expected.select("request_digest", "offset", "length")):
+        raise ManifestChanged(batch.manifest_id, batch.manifest_digest, "other attempts")
+
+
+def _store(context: Context, lease: Lease, batch: Batch, outcome: Reconciliation) -> bool:
+    """Write dispositions and moves; False if the invariant does not hold (an incident)."""
+    ledger = context.ledger
+    collected = store_frame(context.artifacts, "frame", COLLECTED, [outcome.answers])
+    with fenced(ledger, lease) as connection:
+        if reload_batch(connection, batch.batch_no).state != "reconciling":
+            return True
+        attempt = connection.begin_nested()
+        store_results(
+            connection,
+            ledger,
+            outcome.lines.select(list(RESULT_SCHEMA)),
+            outcome.dispositions.select(list(DISPOSITION_SCHEMA)),
+        )
+        # Counted in the database, not in the frame that was just sent there.
+        counted = count_dispositions(connection, batch.first_attempt_no, batch.last_attempt_no)
+        whole = counted == batch.expected_records
+        if whole:
+            attempt.commit()
+            update_batch(
+                connection,
+                lease,
+                batch.batch_no,
+                reconciled_records=counted,
+                collected_artifact=collected.digest,
+            )
+            _move_records(context, connection, batch, outcome)
+        else:
+            attempt.rollback()
+        target = _batch_state(outcome) if whole else "incident"
+        move_batch(
+            connection,
+            ledger.dialect,
+            batch.batch_no,
+            "reconciling",
+            target,
+            context.cause(
+                f"{counted} of {batch.expected_records} records have a disposition",
+                "collect",
+            ),
+        )
+    return whole
+
+
+def _move_records(
+    context: Context, connection: Connection, batch: Batch, outcome: Reconciliation
+) -> None:
+    for disposition, target in NEXT_STATE.items():
+        part = outcome.dispositions.filter(pl.col("disposition") == disposition)
+        move_records(
+            connection,
+            context.ledger.dialect,
+            part["record_no"],
+            "submitted",
+            target,
+            context.cause(f"disposition {disposition}", "collect"),
+            batch_chain(batch.batch_no),
+        )
+
+
+def _batch_state(outcome: Reconciliation) -> str:
+    found = set(outcome.dispositions["disposition"])
+    if found & {"retryable_failure", "expired"}:
+        return "retry_required"
+    return "completed_with_errors" if found - {"succeeded"} else "completed"

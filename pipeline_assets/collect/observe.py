@@ -1,0 +1,75 @@
+"""Reading result files into one frame of observed lines.
+
+Belongs here: line by line decoding and classification; one bad line is one bad line. Does not
+belong here: matching lines with the manifest (`reconcile.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import BinaryIO
+
+import polars as pl
+
+from pipeline_assets.collect.failures import classify
+from resources.garbage import without_garbage_collector
+from resources.ledger.frames import frame_of
+from resources.providers.port import EmbeddedProvider, MalformedLine, split_lines
+
+OBSERVED_SCHEMA = {
+    "result_file_no": pl.Int64,
+    "line": pl.Int64,
+    "line_offset": pl.Int64,
+    "line_length": pl.Int64,
+    "custom_id": pl.String,
+    "disposition": pl.String,
+    "failure_class": pl.String,
+    "diagnostics": pl.String,
+    "answer": pl.String,
+    "body": pl.UInt64,
+    "model_revision": pl.String,
+    "input_tokens": pl.Int64,
+    "output_tokens": pl.Int64,
+}
+"""One row a line; `custom_id` is null for a malformed one; `body` tells equal lines from others."""
+
+
+def observe(
+    provider: EmbeddedProvider,
+    check_answer: Callable[[str], None],
+    result_file_no: int,
+    stream: BinaryIO,
+) -> pl.DataFrame:
+    """Every line of a result file (`OBSERVED_SCHEMA`), in file order."""
+    rows = []
+    with without_garbage_collector():
+        for line in split_lines(stream):
+            place = (result_file_no, line.number, line.offset, len(line.data))
+            try:
+                result = provider.read_line(line.data)
+            except MalformedLine as error:
+                rows.append(
+                    (*place, None, None, None, str(error), None, _mark(line.data), None, None, None)
+                )
+                continue
+            verdict = classify(result, check_answer)
+            rows.append(
+                (
+                    *place,
+                    result.custom_id,
+                    verdict.disposition,
+                    verdict.failure_class,
+                    verdict.diagnostics,
+                    result.text if verdict.disposition == "succeeded" else None,
+                    _mark(line.data),
+                    result.model_revision,
+                    result.input_tokens,
+                    result.output_tokens,
+                )
+            )
+    return frame_of(rows, OBSERVED_SCHEMA)
+
+
+def _mark(data: bytes) -> int:
+    """A mark that equal lines share; only compared within one run."""
+    return hash(data) & 0xFFFFFFFFFFFFFFFF

@@ -1,0 +1,56 @@
+"""The errors whose message is written for people: a run that meets one ends in one line.
+
+Belongs here: the list, for the assets and for the command line. Does not belong here: the errors
+themselves, which stand beside the code that raises them.
+
+Whatever is not listed is a mistake in the code and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+from partitions.processing_version import (
+    InvalidSpec,
+    MalformedVersionKey,
+    SpecDisagrees,
+    UnknownVersion,
+)
+from pipeline_assets.account.known_version import VersionNeverUsed
+from pipeline_assets.ingest.parsing.pool import ParserUnavailable
+from pipeline_assets.prepare.freeze import UnknownReplayReason
+from pipeline_assets.publish.publish_accepted import StagedValuesDiffer
+from pipeline_assets.workloads.registry import UnknownWorkload
+from resources.artifacts import ArtifactDamaged, ArtifactMissing, ArtifactStoreFull
+from resources.contracts import ContractRefused
+from resources.ledger.errors import LedgerError
+from resources.ledger.leases import LeaseHeld, LeaseLost
+from resources.ledger.manifests import ManifestChanged
+from resources.ledger.source_snapshots import SourceMoved
+from resources.ledger.versions import VersionChanged, VersionNotActive
+from resources.settings import SettingsError, UnsupportedPlatform
+from resources.sources.port import SourceError
+
+EXPECTED_ERRORS: tuple[type[Exception], ...] = (
+    ArtifactDamaged,
+    ArtifactMissing,
+    ArtifactStoreFull,
+    ContractRefused,
+    InvalidSpec,
+    LeaseHeld,
+    LeaseLost,
+    LedgerError,
+    MalformedVersionKey,
+    ManifestChanged,
+    ParserUnavailable,
+    SettingsError,
+    SourceError,
+    SourceMoved,
+    SpecDisagrees,
+    StagedValuesDiffer,
+    UnknownReplayReason,
+    UnknownVersion,
+    UnknownWorkload,
+    UnsupportedPlatform,
+    VersionChanged,
+    VersionNeverUsed,
+    VersionNotActive,
+)

@@ -1,0 +1,52 @@
+"""Keeping the bytes of every source version by checksum.
+
+Belongs here: copying a document's bytes into the artifact store, verified on the way. Does not
+belong here: reading what they say. Parsing reads the kept copy, so that text and checksum can
+never be of different bytes, and a frozen manifest can always be traced to what it was made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from resources.artifacts import BLOCK, ArtifactStore
+from resources.sources.document_id import parse_document_id
+from resources.sources.port import EntryRefused, Source, SourceEntry
+
+
+class SourceGone(Exception):
+    """The bytes with the scanned checksum are no longer to be had."""
+
+
+def keep_source(store: ArtifactStore, source: Source, document_id: str, checksum: str) -> Path:
+    """The kept copy of a document's bytes, made now if it is not there.
+
+    Raises:
+        SourceGone: the document vanished, or holds other bytes than the scan saw.
+    """
+    if store.has("source", checksum):
+        return store.path("source", checksum)
+    _, relative_path = parse_document_id(document_id)
+    entry = SourceEntry(
+        document_id=document_id,
+        relative_path=relative_path,
+        name=relative_path.rsplit(b"/", 1)[-1].decode("utf-8", "replace"),
+        size=0,
+        mtime_ns=0,
+        inode=(0, 0),
+    )
+    try:
+        with source.open(entry) as stream:
+            stored = store.put_stream("source", _blocks(stream))
+    except EntryRefused as error:
+        raise SourceGone(error.detail) from error
+    if stored.digest != checksum:
+        raise SourceGone("its bytes changed after the scan")
+    return stored.path
+
+
+def _blocks(stream: BinaryIO) -> Iterator[bytes]:
+    while block := stream.read(BLOCK):
+        yield block

@@ -1,0 +1,203 @@
+"""Freezing a manifest: records, request files and exclusions of a version, in one transaction.
+
+Belongs here: the order of the steps. Does not belong here: the decision (`candidates.py`), the
+bytes (`requests.py`), the rows (`resources/ledger/manifests.py`).
+
+Files come first: content-addressed, so a run that is killed before the transaction leaves
+only files that the next run makes again, byte for byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from pipeline_assets.parser_settings import parser_settings
+from pipeline_assets.prepare.candidates import Split, split_documents
+from pipeline_assets.prepare.requests import write_requests
+from pipeline_assets.versions import OpenVersion
+from resources.context import Context
+from resources.contracts import MANIFEST, store_frame
+from resources.ledger.exclusions import replace_exclusions
+from resources.ledger.leases import Lease, fenced, held
+from resources.ledger.manifests import (
+    BatchPlan,
+    ManifestDigest,
+    ManifestPlan,
+    next_manifest_id,
+    store_manifest,
+    version_records,
+)
+from resources.ledger.parses import load_parses
+from resources.ledger.source_snapshots import present_documents
+from resources.record_ids import batch_key, record_id
+
+REPLAY_REASONS = (
+    "new_source",
+    "corrected_source",
+    "new_prompt",
+    "new_schema",
+    "new_parser",
+    "new_model",
+    "transient_retry",
+    "operator",
+)
+
+
+class UnknownReplayReason(ValueError):
+    """A replay reason outside the closed list."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"{reason!r} is no replay reason; give one of {', '.join(REPLAY_REASONS)}")
+
+
+@dataclass(frozen=True)
+class FreezeReport:
+    """What was frozen.
+
+    Attributes:
+        manifest_id: the new manifest; None if no document needed a record.
+        digest: its digest.
+        expected: records in it.
+        batches: batches in it.
+        already: present documents that had a record before.
+        excluded: present documents without a record, by reason.
+    """
+
+    manifest_id: str | None
+    digest: str | None
+    expected: int
+    batches: int
+    already: int
+    excluded: dict[str, int]
+
+
+def freeze_manifest(
+    context: Context, version: OpenVersion, *, replay_reason: str | None = None
+) -> FreezeReport:
+    """Freeze what is new under a version.
+
+    Args:
+        context: the open resources.
+        version: the processing version.
+        replay_reason: why, where it is not plain from the documents (a new prompt, say).
+
+    Raises:
+        UnknownReplayReason: not in the closed list.
+        LeaseHeld: another worker is freezing this version.
+    """
+    if replay_reason is not None and replay_reason not in REPLAY_REASONS:
+        raise UnknownReplayReason(replay_reason)
+    with held(context.ledger, f"manifest:{version.key}", context.worker) as lease:
+        parses = load_parses(context.ledger, parser_settings(version.spec).key)
+        split = split_documents(
+            present_documents(context.ledger),
+            parses,
+            version_records(context.ledger, version.version_no),
+        )
+        if split.fresh.is_empty():
+            with fenced(context.ledger, lease) as connection:
+                replace_exclusions(connection, context.ledger, version.version_no, split.excluded)
+            return _report(None, split, 0)
+        return _freeze(context, version, lease, split, parses, replay_reason)
+
+
+def _freeze(
+    context: Context,
+    version: OpenVersion,
+    lease: Lease,
+    split: Split,
+    parses: pl.DataFrame,
+    replay_reason: str | None,
+) -> FreezeReport:
+    spec = version.spec
+    manifest_id = next_manifest_id(context.ledger, version.version_no, spec.key)
+    rows = (
+        split.fresh.join(parses.select("checksum", "text_pack"), on="checksum", how="left")
+        .with_columns(
+            record_id=record_id(spec.workload, pl.col("document_id"), pl.col("checksum"), spec.key),
+            operation=pl.lit(spec.operation),
+            replay_reason=pl.lit(replay_reason) if replay_reason else pl.col("replay_reason"),
+        )
+        .sort("record_id")
+    )
+    context.progress.start("requests", rows.height)
+    plans = list(_plan_batches(context, version, manifest_id, rows))
+    context.progress.finish()
+    digest = ManifestDigest()
+    artifact = store_frame(
+        context.artifacts, "manifest", MANIFEST, _manifest_rows(version, plans, digest)
+    )
+    plan = ManifestPlan(
+        manifest_id=manifest_id,
+        version_no=version.version_no,
+        digest=digest.hexdigest(),
+        expected=rows.height,
+        artifact=artifact.digest,
+        replay_reason=replay_reason or "by document",
+        provider=spec.provider,
+        mode=spec.mode,
+        model=spec.model,
+        schema_version=spec.schema_version,
+    )
+    cause = context.cause(f"frozen in {manifest_id}", "prepare")
+    with fenced(context.ledger, lease) as connection:
+        store_manifest(connection, context.ledger, plan, iter(plans), cause)
+        replace_exclusions(connection, context.ledger, version.version_no, split.excluded)
+    return _report(plan, split, len(plans))
+
+
+def _plan_batches(
+    context: Context, version: OpenVersion, manifest_id: str, rows: pl.DataFrame
+) -> Iterator[BatchPlan]:
+    for ordinal, part in enumerate(rows.iter_slices(version.spec.batch_records)):
+        key = batch_key(context.ledger.ledger_id, manifest_id, ordinal)
+        file = write_requests(
+            context.artifacts,
+            version.spec,
+            key,
+            part.select("record_id", "checksum", "text_pack"),
+        )
+        context.progress.advance(part.height)
+        yield BatchPlan(
+            ordinal=ordinal,
+            batch_key=key,
+            request_artifact=file.stored.digest,
+            request_bytes=file.stored.size,
+            rows=pl.concat([part.drop("text_pack"), file.lines], how="horizontal"),
+        )
+
+
+def _manifest_rows(
+    version: OpenVersion, plans: list[BatchPlan], digest: ManifestDigest
+) -> Iterator[pl.DataFrame]:
+    for plan in plans:
+        shard = MANIFEST.conform(
+            plan.rows.select(
+                "record_id",
+                "operation",
+                "request_digest",
+                "replay_reason",
+                "offset",
+                "length",
+                business_key="document_id",
+                schema_version=pl.lit(version.spec.schema_version, dtype=pl.Int64),
+                source_checksum="checksum",
+                batch=pl.lit(plan.ordinal, dtype=pl.Int64),
+            )
+        )
+        digest.add(shard)
+        yield shard
+
+
+def _report(plan: ManifestPlan | None, split: Split, batches: int) -> FreezeReport:
+    return FreezeReport(
+        manifest_id=None if plan is None else plan.manifest_id,
+        digest=None if plan is None else plan.digest,
+        expected=split.fresh.height,
+        batches=batches,
+        already=split.existing.height,
+        excluded=dict(sorted(split.excluded["reason"].value_counts().iter_rows())),
+    )

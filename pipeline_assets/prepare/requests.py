@@ -1,0 +1,85 @@
+"""Request files: the exact bytes that a provider is asked with, one line a record.
+
+Belongs here: turning a slice of records and their page texts into a file with offsets and
+digests. Does not belong here: which records (`candidates.py`), freezing (`freeze.py`), and
+anything about handing the file over (`submit`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from partitions.processing_version import Spec
+from resources.artifacts import ArtifactStore, ArtifactWriter, Stored
+from resources.contracts import PARSED_TEXT, scan_frame
+from resources.providers.baseline import encode_body, encode_request
+from resources.record_ids import custom_id, reference
+
+RECORDS_AT_ONCE = 200
+"""Records whose pages are in memory together."""
+
+
+@dataclass(frozen=True)
+class RequestFile:
+    """A stored request file.
+
+    Attributes:
+        stored: the artifact.
+        lines: one row a record in file order: request_digest, offset, length (without newline).
+    """
+
+    stored: Stored
+    lines: pl.DataFrame
+
+
+def write_requests(
+    store: ArtifactStore, spec: Spec, key: str, records: pl.DataFrame
+) -> RequestFile:
+    """Write the request file of one batch.
+
+    Args:
+        store: where text packs are and the file goes.
+        spec: model and parameters.
+        key: the batch's key, which custom ids start with.
+        records: record_id, checksum, text_pack; in file order.
+    """
+    rows: list[tuple[str, int, int]] = []
+
+    def fill(writer: ArtifactWriter) -> None:
+        for index, (name, pages) in enumerate(_with_pages(store, records)):
+            body = encode_body(spec.model, reference(name), pages)
+            line = encode_request(custom_id(key, index), body)
+            rows.append((hashlib.sha256(body).hexdigest(), writer.size, len(line)))
+            writer.write(line + b"\n")
+
+    stored = store.write("request", fill)
+    lines = pl.DataFrame(
+        rows,
+        schema={"request_digest": pl.String, "offset": pl.Int64, "length": pl.Int64},
+        orient="row",
+    )
+    return RequestFile(stored, lines)
+
+
+def _with_pages(
+    store: ArtifactStore, records: pl.DataFrame
+) -> Iterator[tuple[str, list[tuple[int, str]]]]:
+    """Records in order, each with its pages; memory holds one slice's pages."""
+    for part in records.iter_slices(RECORDS_AT_ONCE):
+        pages: dict[str, list[tuple[int, str]]] = {}
+        for (pack,), wanted in part.group_by("text_pack"):
+            frame = (
+                scan_frame(PARSED_TEXT, store.require("text", str(pack)))
+                .filter(pl.col("checksum").is_in(wanted["checksum"].implode()))
+                .select("checksum", "page", "text")
+                .sort("checksum", "page")
+                .collect()
+            )
+            for checksum, page, text in frame.iter_rows():
+                pages.setdefault(checksum, []).append((page, text))
+        for name, checksum in part.select("record_id", "checksum").iter_rows():
+            yield name, pages.get(checksum, [])

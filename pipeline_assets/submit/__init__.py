@@ -1,0 +1,1 @@
+"""Stage submit: hands batches to a provider; a thin adapter that can be swapped."""

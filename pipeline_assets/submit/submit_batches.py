@@ -1,0 +1,128 @@
+"""Handing batches to their provider.
+
+Belongs here: the order of intent, call and record of the call. Does not belong here: a
+provider's wire format (`resources/providers`), and what becomes of the results (`collect`).
+
+An embedded provider answers inside the run: it costs nothing and gives the same bytes again, so
+a batch that was left between intent and results is simply answered again. The states it passes
+are those of every batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipeline_assets.providers import embedded_provider
+from pipeline_assets.versions import OpenVersion
+from resources.artifacts import ArtifactWriter, Stored
+from resources.context import Context
+from resources.ledger.batches import Batch, attempts_of, find_batches, reload_batch, update_batch
+from resources.ledger.leases import Lease, fenced, held
+from resources.ledger.moves import batch_chain, move_batch, move_records
+from resources.ledger.results import store_result_file
+from resources.providers.port import EmbeddedProvider, split_lines
+
+_OPEN = ("prepared", "submitting", "submitted", "running")
+
+
+@dataclass(frozen=True)
+class SubmitReport:
+    """What was handed over: batches, and the records in them."""
+
+    batches: int
+    records: int
+
+
+def submit_batches(context: Context, version: OpenVersion) -> SubmitReport:
+    """Submit every batch of the version that has no results yet.
+
+    Raises:
+        LeaseHeld: another worker is at one of the batches.
+    """
+    todo = find_batches(context.ledger, version.version_no, _OPEN)
+    provider = embedded_provider(version)
+    context.progress.start("answers", sum(batch.expected_records for batch in todo))
+    for batch in todo:
+        with held(context.ledger, batch.lease_name, context.worker) as lease:
+            _record_intent(context, lease, batch)
+            stored, lines = _answer(context, provider, batch)
+            _record_results(context, lease, batch, stored, lines)
+    context.progress.finish()
+    return SubmitReport(len(todo), sum(batch.expected_records for batch in todo))
+
+
+def _record_intent(context: Context, lease: Lease, batch: Batch) -> None:
+    """Intent, submission and start: durable before the first answer."""
+    ledger = context.ledger
+    with fenced(ledger, lease) as connection:
+        state = reload_batch(connection, batch.batch_no).state
+        if state != "prepared":
+            return
+        cause = context.cause(f"answered by {batch.provider} inside the run", "submit")
+        update_batch(
+            connection,
+            lease,
+            batch.batch_no,
+            intent_id=batch.batch_key,
+            provider_job_id=f"{batch.provider}-{batch.batch_key}",
+            submitted_at=cause.at,
+            raw_status="answering",
+        )
+        for from_state, to_state in (
+            ("prepared", "submitting"),
+            ("submitting", "submitted"),
+            ("submitted", "running"),
+        ):
+            move_batch(connection, ledger.dialect, batch.batch_no, from_state, to_state, cause)
+        members = attempts_of(connection, ledger, batch)["record_no"]
+        move_records(
+            connection,
+            ledger.dialect,
+            members,
+            "prepared",
+            "submitted",
+            cause,
+            batch_chain(batch.batch_no),
+        )
+
+
+def _answer(context: Context, provider: EmbeddedProvider, batch: Batch) -> tuple[Stored, int]:
+    lines = 0
+
+    def fill(writer: ArtifactWriter) -> None:
+        nonlocal lines
+        with context.artifacts.open("request", batch.request_artifact) as stream:
+            for line in split_lines(stream):
+                writer.write(provider.answer_line(line.data) + b"\n")
+                lines += 1
+                context.progress.advance()
+
+    return context.artifacts.write("result", fill), lines
+
+
+def _record_results(
+    context: Context, lease: Lease, batch: Batch, stored: Stored, lines: int
+) -> None:
+    with fenced(context.ledger, lease) as connection:
+        if reload_batch(connection, batch.batch_no).state != "running":
+            return
+        cause = context.cause("every request was answered", "submit")
+        store_result_file(
+            connection, batch.batch_no, "output", stored.digest, stored.size, lines, cause.at
+        )
+        update_batch(
+            connection,
+            lease,
+            batch.batch_no,
+            provider_outcome="completed",
+            raw_status="answered",
+            last_counts=f'{{"lines":{lines}}}',
+        )
+        move_batch(
+            connection,
+            context.ledger.dialect,
+            batch.batch_no,
+            "running",
+            "results_available",
+            cause,
+        )

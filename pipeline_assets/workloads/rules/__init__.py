@@ -1,0 +1,1 @@
+"""Acceptance rules that any workload with evidence can use; one module a rule."""
