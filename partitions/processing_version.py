@@ -30,8 +30,8 @@ class MalformedVersionKey(ValueError):
 
     def __init__(self, key: str) -> None:
         super().__init__(
-            f"{key!r} is not a processing version key: expected 1 to 63 lower-case letters, digits, "
-            "'.', '_' or '-', starting with a letter or digit and without '..', "
+            f"{key!r} is not a processing version key: expected 1 to 63 lower-case letters, "
+            "digits, '.', '_' or '-', starting with a letter or digit and without '..', "
             "for example manuals-baseline-1"
         )
 
@@ -56,6 +56,20 @@ class InvalidSpec(ValueError):
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class _OnceLoader(yaml.SafeLoader):
+    """Refuses a field that is given twice; YAML's own loader keeps the last one in silence."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and (key.tag, key.value) in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"field {key.value!r} is given twice", key.start_mark
+                )
+            seen.add((key.tag, str(key.value)))
+        return super().construct_mapping(node, deep)
 
 
 class ParserSpec(_Strict):
@@ -108,6 +122,17 @@ class Spec(_Strict):
     def _key_follows_grammar(cls, key: str) -> str:
         return check_key(key)
 
+    @field_validator("parameters")
+    @classmethod
+    def _parameters_have_one_canonical_form(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+        try:
+            rfc8785.dumps(parameters)
+        except rfc8785.CanonicalizationError as error:
+            raise ValueError(f"has no canonical JSON ({error}); use text for it") from error
+        except RecursionError as error:
+            raise ValueError("contains itself, or is nested too deeply") from error
+        return parameters
+
 
 @dataclass(frozen=True)
 class DigestedParts:
@@ -119,6 +144,7 @@ class DigestedParts:
         thresholds: the thresholds' bytes.
         rules: rule id to the version that the code implements.
         parser_version: the parser that the code implements.
+        schema_version: the version of the output schema that the code implements.
     """
 
     prompt: bytes
@@ -126,10 +152,11 @@ class DigestedParts:
     thresholds: bytes
     rules: Mapping[str, int]
     parser_version: str
+    schema_version: int
 
 
 class SpecDisagrees(ValueError):
-    """A spec declares rule or parser versions that the installed code does not have."""
+    """A spec declares rule, schema or parser versions that the installed code does not have."""
 
     def __init__(self, key: str, problems: list[str]) -> None:
         super().__init__(
@@ -157,13 +184,15 @@ def read_spec(file: Path) -> Spec:
         InvalidSpec: not YAML, an unknown or missing field, a wrong type, or another name.
     """
     try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+        # A subclass of the safe loader, which makes plain values only.
+        content = yaml.load(file.read_text(encoding="utf-8"), _OnceLoader)  # noqa: S506
     except OSError as error:
         raise InvalidSpec(file, f"cannot be read ({error.strerror})") from error
     except (UnicodeDecodeError, yaml.YAMLError) as error:
         where = getattr(error, "problem_mark", None)
         line = f" at line {where.line + 1}" if where is not None else ""
-        raise InvalidSpec(file, f"is not valid YAML{line}") from error
+        problem = getattr(error, "problem", None) or "it is not UTF-8 text"
+        raise InvalidSpec(file, f"is not valid YAML{line} ({problem})") from error
     if not isinstance(content, dict):
         raise InvalidSpec(file, "expected a mapping of fields, found something else")
     try:
@@ -179,11 +208,11 @@ def list_specs(folders: list[Path]) -> dict[str, Path]:
     """Key to file of every spec in the folders; a later folder may add keys, not replace them.
 
     Raises:
-        InvalidSpec: two folders hold the same key.
+        InvalidSpec: two folders hold the same key, or a folder cannot be listed.
     """
     found: dict[str, Path] = {}
     for folder in folders:
-        for file in sorted(folder.glob("*.yaml")):
+        for file in _spec_files(folder):
             if file.stem in found:
                 raise InvalidSpec(file, f"another folder already has a version {file.stem!r}")
             found[file.stem] = file
@@ -212,7 +241,7 @@ def digest(spec: Spec, parts: DigestedParts) -> str:
     hold at all.
 
     Raises:
-        SpecDisagrees: the code has other rule or parser versions than the spec declares.
+        SpecDisagrees: the code has other rule, schema or parser versions than the spec declares.
     """
     problems = _disagreements(spec, parts)
     if problems:
@@ -227,11 +256,26 @@ def digest(spec: Spec, parts: DigestedParts) -> str:
     return hashlib.sha256(rfc8785.dumps(document)).hexdigest()
 
 
+def _spec_files(folder: Path) -> list[Path]:
+    try:
+        return sorted(file for file in folder.iterdir() if file.suffix == ".yaml")
+    except OSError as error:
+        raise InvalidSpec(
+            folder,
+            f"cannot be listed ({error.strerror}); expected a folder of processing versions: "
+            "correct TALLYBOOK_SPECS",
+        ) from error
+
+
 def _disagreements(spec: Spec, parts: DigestedParts) -> list[str]:
     problems = []
     if spec.parser.version != parts.parser_version:
         problems.append(
             f"parser {spec.parser.version} is declared, {parts.parser_version} is installed"
+        )
+    if spec.schema_version != parts.schema_version:
+        problems.append(
+            f"output schema {spec.schema_version} is declared, {parts.schema_version} is installed"
         )
     for rule in sorted(set(spec.rules) | set(parts.rules)):
         declared, installed = spec.rules.get(rule), parts.rules.get(rule)

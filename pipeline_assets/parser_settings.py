@@ -6,7 +6,7 @@ Belongs here: only that; stages never import each other.
 from __future__ import annotations
 
 from partitions.processing_version import Spec
-from pipeline_assets.ingest.parsing.model import ParserSettings
+from resources.parser_settings import ParserSettings
 
 
 def parser_settings(spec: Spec) -> ParserSettings:

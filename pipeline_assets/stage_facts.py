@@ -11,7 +11,9 @@ digest, so materialising again without new work keeps the data version.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 from sqlalchemy import Row, Select, bindparam, select, text
@@ -180,11 +182,11 @@ _FAILURES = (
 )
 
 
-def _counts(rows: object) -> dict[str, int]:
-    return {str(row[0]): int(row[1]) for row in rows}  # type: ignore[attr-defined]
+def _counts(rows: Iterable[Row[*tuple[Any, ...]]]) -> dict[str, int]:
+    return {str(row[0]): int(row[1]) for row in rows}
 
 
-def _digest(ledger: Ledger, rows: Select[tuple[object, ...]]) -> str:
+def _digest(ledger: Ledger, rows: Select[*tuple[Any, ...]]) -> str:
     digest = hashlib.sha256()
     encoder = msgspec.json.Encoder()
     with ledger.read() as connection:

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import rfc8785
 
 from partitions.processing_version import DigestedParts, Spec, digest, find_spec
-from pipeline_assets.ingest.parsing.model import PARSER_VERSION
 from pipeline_assets.workloads.registry import load_workload
 from pipeline_assets.workloads.workload import Workload
 from resources.context import Context
 from resources.ledger.versions import FrozenVersion, VersionNotActive, freeze
+from resources.parser_settings import PARSER_VERSION
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,7 @@ def digested_parts(workload: Workload) -> DigestedParts:
         thresholds=workload.thresholds,
         rules={rule.id: rule.version for rule in workload.rules},
         parser_version=PARSER_VERSION,
+        schema_version=workload.schema_version,
     )
 
 
@@ -56,7 +57,7 @@ def open_version(context: Context, key: str) -> OpenVersion:
         UnknownVersion: no spec file has the key.
         InvalidSpec: its file cannot be used.
         UnknownWorkload: its workload is not installed.
-        SpecDisagrees: it declares other rule or parser versions than are installed.
+        SpecDisagrees: it declares other rule, schema or parser versions than are installed.
         VersionChanged: it was frozen with another digest.
         VersionNotActive: it is held or retired.
     """

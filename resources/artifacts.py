@@ -145,24 +145,14 @@ class ArtifactStore:
         Raises:
             ArtifactStoreFull: the disk is full.
         """
-        incoming = self.root / "incoming"
-        incoming.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor, name = tempfile.mkstemp(dir=incoming)
-        temporary = Path(name)
-        try:
-            with os.fdopen(descriptor, "wb") as stream:
+        with self.workfile() as temporary:
+            with temporary.open("wb") as stream:
                 writer = ArtifactWriter(stream)
                 fill(writer)
                 stream.flush()
                 if durable:
                     os.fsync(stream.fileno())
             return self._settle(kind, temporary, writer.hexdigest(), writer.size, durable)
-        except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise ArtifactStoreFull(self.root) from error
-            raise
-        finally:
-            temporary.unlink(missing_ok=True)
 
     def adopt(self, kind: Kind, file: Path, *, durable: bool = True) -> Stored:
         """Move a finished file of the store's own file system into the store."""
@@ -176,19 +166,24 @@ class ArtifactStore:
 
     @contextmanager
     def workfile(self) -> Iterator[Path]:
-        """A temporary file on the store's file system, for libraries that need a path."""
-        incoming = self.root / "incoming"
-        incoming.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor, name = tempfile.mkstemp(dir=incoming)
-        os.close(descriptor)
+        """A temporary file on the store's file system; it is gone after the block unless adopted.
+
+        Raises:
+            ArtifactStoreFull: the disk is full.
+        """
         try:
-            yield Path(name)
+            incoming = self.root / "incoming"
+            _make_private(incoming)
+            descriptor, name = tempfile.mkstemp(dir=incoming)
+            os.close(descriptor)
+            try:
+                yield Path(name)
+            finally:
+                Path(name).unlink(missing_ok=True)
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise ArtifactStoreFull(self.root) from error
             raise
-        finally:
-            Path(name).unlink(missing_ok=True)
 
     def open(self, kind: Kind, digest: str) -> BinaryIO:
         """The artifact's bytes as a stream; for the pipeline's own use, not for people.
@@ -214,14 +209,29 @@ class ArtifactStore:
 
     def _settle(self, kind: Kind, temporary: Path, digest: str, size: int, durable: bool) -> Stored:
         path = self.path(kind, digest)
-        if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # A file of another size was cut after it was stored; the bytes at hand mend it.
+        if not path.exists() or path.stat().st_size != size:
+            _make_private(path.parent)
             temporary.chmod(0o600)
             temporary.rename(path)
             if durable:
-                folder = os.open(path.parent, os.O_RDONLY)
-                try:
-                    os.fsync(folder)
-                finally:
-                    os.close(folder)
+                _synchronise(path.parent)
         return Stored(digest, size, path)
+
+
+def _make_private(folder: Path) -> None:
+    """Make a folder and those above it for the owner alone, each durable in the one above."""
+    if folder.is_dir():
+        return
+    _make_private(folder.parent)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    _synchronise(folder.parent)
+
+
+def _synchronise(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -5,7 +5,8 @@ on the run which process works on it. Does not belong here: what the context hol
 (`resources/context.py`) and any work.
 """
 
-from collections.abc import Iterator
+import errno
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -19,6 +20,29 @@ from resources.settings import Settings, require_supported_platform
 PID_TAG = "tallybook/pid"
 HOST_TAG = "tallybook/host"
 START_TAG = "tallybook/process_start"
+RUN_TAG = "tallybook/process_run"
+"""The run that the other three were written for: a re-execution inherits the tags of its parent."""
+
+NO_SPACE = (
+    "no space is left on the disk. What was committed is intact: free some space and run the same "
+    "command again."
+)
+
+
+class StepBroke(Exception):
+    """A mistake in the code, without its message, which may quote a document.
+
+    Dagster keeps what a step raises in the event log. The places in the code go with it; the
+    exception itself is in `error` for whoever runs in the same process.
+    """
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+        super().__init__(
+            f"unexpected {type(error).__name__}, a mistake in the code. Its message is not kept, "
+            "since it may quote a document: the same run on the command line writes where it "
+            "happened into the state folder's logs."
+        )
 
 
 @dataclass(frozen=True)
@@ -48,7 +72,7 @@ class ContextResource(dg.ConfigurableResource):
         """Write on the run which process works on it, so that a leftover can be told."""
         # Also for runs that the user interface launches: Dagster itself records no process.
         if context.run is not None and context.instance is not None:
-            tags = process_tags(this_process())
+            tags = process_tags(this_process(), context.run.run_id)
             if any(context.run.tags.get(name) != value for name, value in tags.items()):
                 context.instance.add_run_tags(context.run.run_id, tags)
 
@@ -58,6 +82,7 @@ class ContextResource(dg.ConfigurableResource):
 
         Raises:
             dagster.Failure: an expected error, its message as the description, itself as the cause.
+            StepBroke: any other error.
         """
         opening = self.opening
         try:
@@ -69,16 +94,25 @@ class ContextResource(dg.ConfigurableResource):
         except opening.expected as error:
             # The same run again cannot help before somebody did what the message says.
             raise dg.Failure(description=str(error), allow_retries=False) from error
+        except Exception as error:
+            if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise dg.Failure(description=NO_SPACE, allow_retries=False) from error
+            raise StepBroke(error).with_traceback(error.__traceback__) from None
 
 
-def process_tags(process: ProcessIdentity) -> dict[str, str]:
-    """The run tags that name a process."""
-    return {PID_TAG: str(process.pid), HOST_TAG: process.host, START_TAG: process.started}
+def process_tags(process: ProcessIdentity, run_id: str) -> dict[str, str]:
+    """The tags that say which process works on a run."""
+    return {
+        PID_TAG: str(process.pid),
+        HOST_TAG: process.host,
+        START_TAG: process.started,
+        RUN_TAG: run_id,
+    }
 
 
-def tagged_process(tags: dict[str, str]) -> ProcessIdentity | None:
-    """The process that a run's tags name; None if they name none."""
+def tagged_process(tags: Mapping[str, str], run_id: str) -> ProcessIdentity | None:
+    """The process that works on a run, by its tags; None if they do not say."""
     pid, host = tags.get(PID_TAG, ""), tags.get(HOST_TAG)
-    if not pid.isdecimal() or host is None:
+    if not pid.isdecimal() or host is None or tags.get(RUN_TAG) != run_id:
         return None
     return ProcessIdentity(int(pid), host, tags.get(START_TAG, ""))

@@ -132,8 +132,8 @@ def require_contract(contract: FrameContract, path: Path) -> None:
         found = pl.read_parquet_metadata(path).get(METADATA_KEY, "no contract")
     except (pl.exceptions.ComputeError, OSError) as error:
         raise ContractRefused(
-            f"the file {path.name[:12]} cannot be read as Parquet; expected a {contract.tag} frame. "
-            "Restore it from a backup, or run the stage that writes it again."
+            f"the file {path.name[:12]} cannot be read as Parquet; expected a {contract.tag} "
+            "frame. Restore it from a backup, or run the stage that writes it again."
         ) from error
     if found != contract.tag:
         raise ContractRefused(
@@ -162,6 +162,18 @@ def read_frame(
     """
     lazy = scan_frame(contract, path)
     return (lazy.select(list(columns)) if columns else lazy).collect()
+
+
+def read_shards(contract: FrameContract, path: Path) -> Iterator[pl.DataFrame]:
+    """The shards of a file of the contract, one at a time, as they were written.
+
+    Raises:
+        ContractRefused: the file is of another contract.
+    """
+    require_contract(contract, path)
+    with pq.ParquetFile(path) as file:
+        for number in range(file.num_row_groups):
+            yield contract.conform(pl.DataFrame(file.read_row_group(number)))
 
 
 def _contract(name: str, version: int, **schema: PolarsType) -> FrameContract:

@@ -13,14 +13,13 @@ from typing import NamedTuple
 
 from lingua import Language, LanguageDetector, LanguageDetectorBuilder
 
-# Languages that manuals are commonly printed in. Latin is here to catch filler text and strings of
-# abbreviations, and counts as no language.
+# Languages that manuals are commonly printed in; every further one makes short lines less certain.
 _LANGUAGES = (
     Language.ARABIC, Language.BELARUSIAN, Language.BOKMAL, Language.BULGARIAN, Language.CHINESE,
     Language.CROATIAN, Language.CZECH, Language.DANISH, Language.DUTCH, Language.ENGLISH,
     Language.ESTONIAN, Language.FINNISH, Language.FRENCH, Language.GERMAN, Language.GREEK,
     Language.HEBREW, Language.HINDI, Language.HUNGARIAN, Language.INDONESIAN, Language.ITALIAN,
-    Language.JAPANESE, Language.KOREAN, Language.LATIN, Language.LATVIAN, Language.LITHUANIAN,
+    Language.JAPANESE, Language.KOREAN, Language.LATVIAN, Language.LITHUANIAN,
     Language.POLISH, Language.PORTUGUESE, Language.ROMANIAN, Language.RUSSIAN, Language.SERBIAN,
     Language.SLOVAK, Language.SLOVENE, Language.SPANISH, Language.SWEDISH, Language.THAI,
     Language.TURKISH, Language.UKRAINIAN, Language.VIETNAMESE,
@@ -75,11 +74,9 @@ def detect(text: str) -> Detection:
 
 
 def detect_piece(text: str) -> str | None:
-    """The most likely language of one short piece (ISO 639-1), or None when there is none."""
+    """The most likely language of one short piece (ISO 639-1), or None when lingua has no idea."""
     language = _detector().detect_language_of(text)
-    if language is None or language == Language.LATIN:
-        return None
-    return language.iso_code_639_1.name.lower()
+    return None if language is None else language.iso_code_639_1.name.lower()
 
 
 def weight(text: str) -> int:

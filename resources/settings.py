@@ -45,7 +45,11 @@ class Settings(BaseSettings):
     """
 
     model_config = SettingsConfigDict(
-        env_prefix="TALLYBOOK_", env_file_encoding="utf-8", extra="ignore", frozen=True
+        env_prefix="TALLYBOOK_",
+        env_file_encoding="utf-8",
+        env_ignore_empty=True,
+        extra="ignore",
+        frozen=True,
     )
 
     profile: Literal["dev", "staging", "prod"] = "dev"
@@ -59,7 +63,8 @@ class Settings(BaseSettings):
     version: str = "manuals-baseline-1"
     parser_workers: int = Field(default=0, ge=0, le=64)
     shard_records: int = Field(default=25_000, ge=1, le=250_000)
-    owner: str = "tallybook"
+    # With host and process it must fit the columns that name a worker.
+    owner: str = Field(default="tallybook", min_length=1, max_length=48)
 
     def place(self, path: Path) -> Path:
         """A path of these settings, made absolute from `home`."""
@@ -107,6 +112,10 @@ def load_settings(**given: Any) -> Settings:
             for problem in error.errors(include_url=False, include_input=False)
         ]
         raise SettingsError("; ".join(problems)) from error
+    except UnicodeDecodeError as error:
+        raise SettingsError(
+            "the file .env, or the profile's file, is not UTF-8 text; save it as UTF-8"
+        ) from error
 
 
 def require_supported_platform(platform: str = sys.platform) -> None:

@@ -26,7 +26,7 @@ from resources.ledger.batches import (
     update_batch,
 )
 from resources.ledger.leases import Lease, fenced, held
-from resources.ledger.manifests import ManifestChanged
+from resources.ledger.manifests import ManifestChanged, verify_manifest
 from resources.ledger.moves import batch_chain, move_batch, move_records
 from resources.ledger.results import (
     DISPOSITION_SCHEMA,
@@ -67,6 +67,7 @@ def collect_batches(context: Context, version: OpenVersion) -> CollectReport:
     """Reconcile every batch of the version that has results.
 
     Raises:
+        ArtifactDamaged: a manifest's or a result's bytes are not those that were stored.
         ManifestChanged: stored manifest rows are not those that were frozen.
         LeaseHeld: another worker is at one of the batches.
     """
@@ -121,17 +122,19 @@ def _verify_manifest(
     context: Context, batch: Batch, expected: pl.DataFrame, verified: set[str]
 ) -> None:
     """The frozen manifest must be the one whose digest stands beside the batch."""
+    path = context.artifacts.require("manifest", batch.manifest_artifact)
     if batch.manifest_artifact not in verified:
         context.artifacts.verify("manifest", batch.manifest_artifact)
+        verify_manifest(path, batch.manifest_id, batch.manifest_digest)
         verified.add(batch.manifest_artifact)
-    path = context.artifacts.require("manifest", batch.manifest_artifact)
+    columns = ("record_id", "request_digest", "offset", "length")
     frozen = (
         scan_frame(MANIFEST, path)
         .filter(pl.col("batch") == batch.ordinal)
-        .select("request_digest", "offset", "length")
+        .select(columns)
         .collect()
     )
-    if not frozen.equals(expected.select("request_digest", "offset", "length")):
+    if not frozen.equals(expected.select(columns)):
         raise ManifestChanged(batch.manifest_id, batch.manifest_digest, "other attempts")
 
 

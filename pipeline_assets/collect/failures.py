@@ -56,17 +56,16 @@ class Verdict:
         disposition: one of the five.
         failure_class: None for a success.
         diagnostics: closed wording or a place in the schema, never text of the document.
+        answer: a success's answer in the workload's normal form.
     """
 
     disposition: Disposition
     failure_class: str | None = None
     diagnostics: str = ""
+    answer: str | None = None
 
 
-SUCCEEDED = Verdict("succeeded")
-
-
-def classify(line: ResultLine, check_answer: Callable[[str], None]) -> Verdict:
+def classify(line: ResultLine, check_answer: Callable[[str], str]) -> Verdict:
     """The verdict on a result line, from its envelope and the output schema alone."""
     if line.error_code in {"batch_expired", "expired"}:
         return Verdict("expired", "expired", "the provider's window ended before this request")
@@ -83,7 +82,7 @@ def failed(failure_class: str, diagnostics: str) -> Verdict:
 
 
 def _judge_text(
-    text: str, finish_reason: str | None, check_answer: Callable[[str], None]
+    text: str, finish_reason: str | None, check_answer: Callable[[str], str]
 ) -> Verdict:
     if finish_reason in TRUNCATED:
         return _failure("truncated", "the answer was cut at the output limit")
@@ -94,17 +93,16 @@ def _judge_text(
     if finish_reason not in WHOLE:
         return _failure("truncated", "the answer does not say that it is whole")
     try:
-        check_answer(text)
+        return Verdict("succeeded", answer=check_answer(text))
     except AnswerMalformed:
         return _failure("malformed_json", "the answer is not JSON")
     except AnswerInvalid as error:
         return _failure("schema_violation", str(error))
-    return SUCCEEDED
 
 
 def _class_of_status(line: ResultLine) -> str:
-    if line.status_code == 200:
-        return "transport"
+    if 200 <= line.status_code < 300:
+        return "transport"  # no answer in it, or a status that is no whole answer
     if line.error_code in {"token_limit_exceeded", "insufficient_capacity"}:
         return "capacity"
     if line.error_code in {"insufficient_quota", "billing_hard_limit_reached"}:

@@ -33,10 +33,12 @@ OBSERVED_SCHEMA = {
 }
 """One row a line; `custom_id` is null for a malformed one; `body` tells equal lines from others."""
 
+MODEL_REVISION_LENGTH = 128
+
 
 def observe(
     provider: EmbeddedProvider,
-    check_answer: Callable[[str], None],
+    check_answer: Callable[[str], str],
     result_file_no: int,
     stream: BinaryIO,
 ) -> pl.DataFrame:
@@ -60,14 +62,19 @@ def observe(
                     verdict.disposition,
                     verdict.failure_class,
                     verdict.diagnostics,
-                    result.text if verdict.disposition == "succeeded" else None,
+                    verdict.answer,
                     _mark(line.data),
-                    result.model_revision,
+                    _storable(result.model_revision),
                     result.input_tokens,
                     result.output_tokens,
                 )
             )
     return frame_of(rows, OBSERVED_SCHEMA)
+
+
+def _storable(name: str | None) -> str | None:
+    """A provider's own text, cut to its column and without what no database takes."""
+    return None if name is None else name.replace("\0", "")[:MODEL_REVISION_LENGTH]
 
 
 def _mark(data: bytes) -> int:

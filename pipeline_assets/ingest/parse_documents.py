@@ -22,7 +22,6 @@ from pipeline_assets.ingest.parsing.model import (
     ParsedDocument,
     ParseLimits,
     ParseReport,
-    ParserSettings,
     ParseTask,
 )
 from pipeline_assets.ingest.parsing.pool import ParserPool
@@ -30,6 +29,7 @@ from pipeline_assets.ingest.placeholder import placeholder
 from resources.context import Context
 from resources.contracts import PARSED_TEXT, store_frame
 from resources.ledger.parses import PARSE_SCHEMA, load_parses, missing_parses, store_parses
+from resources.parser_settings import ParserSettings
 from resources.sources.directory import DirectorySource
 from resources.sources.document_id import parse_document_id
 

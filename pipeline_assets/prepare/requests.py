@@ -15,7 +15,7 @@ import polars as pl
 
 from partitions.processing_version import Spec
 from resources.artifacts import ArtifactStore, ArtifactWriter, Stored
-from resources.contracts import PARSED_TEXT, scan_frame
+from resources.contracts import PARSED_TEXT, ContractRefused, scan_frame
 from resources.providers.baseline import encode_body, encode_request
 from resources.record_ids import custom_id, reference
 
@@ -46,6 +46,10 @@ def write_requests(
         spec: model and parameters.
         key: the batch's key, which custom ids start with.
         records: record_id, checksum, text_pack; in file order.
+
+    Raises:
+        ArtifactMissing: a text pack is not in the store.
+        ContractRefused: a text pack is of another contract, or does not hold its document.
     """
     rows: list[tuple[str, int, int]] = []
 
@@ -81,5 +85,11 @@ def _with_pages(
             )
             for checksum, page, text in frame.iter_rows():
                 pages.setdefault(checksum, []).append((page, text))
-        for name, checksum in part.select("record_id", "checksum").iter_rows():
-            yield name, pages.get(checksum, [])
+        for name, checksum, pack in part.select("record_id", "checksum", "text_pack").iter_rows():
+            if checksum not in pages:
+                raise ContractRefused(
+                    f"the text pack {pack[:12]} holds no page of the document {checksum[:12]}, "
+                    "which was parsed into it. Restore the state folder from a backup; no request "
+                    "was written."
+                )
+            yield name, pages[checksum]

@@ -21,7 +21,7 @@ from resources.context import Context
 from resources.contracts import STAGING, read_frame
 from resources.ledger.archive import CANDIDATE_SCHEMA, delivered, publish_entries
 from resources.ledger.batches import COMPLETE, Batch, find_batches
-from resources.ledger.judgements import records_in_state
+from resources.ledger.judgements import has_record_in_state, records_in_state
 from resources.ledger.leases import Lease, fenced, held
 from resources.ledger.moves import batch_chain, move_records
 
@@ -67,7 +67,7 @@ def publish_accepted(context: Context, version: OpenVersion) -> PublishReport:
     published, already, replaced = 0, 0, 0
     context.progress.start("publishing", None)
     for batch in todo:
-        if _accepted(context, batch).is_empty():
+        if not _has_accepted(context, batch):
             continue
         with held(context.ledger, batch.lease_name, context.worker) as lease:
             counts = _publish_batch(context, version, lease, batch)
@@ -81,9 +81,9 @@ def publish_accepted(context: Context, version: OpenVersion) -> PublishReport:
     return PublishReport(published, already, replaced)
 
 
-def _accepted(context: Context, batch: Batch) -> pl.DataFrame:
+def _has_accepted(context: Context, batch: Batch) -> bool:
     with context.ledger.read() as connection:
-        return records_in_state(connection, context.ledger, batch, "accepted")
+        return has_record_in_state(connection, batch, "accepted")
 
 
 def _publish_batch(

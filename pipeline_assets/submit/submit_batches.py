@@ -15,13 +15,16 @@ from dataclasses import dataclass
 from pipeline_assets.providers import embedded_provider
 from pipeline_assets.versions import OpenVersion
 from resources.artifacts import ArtifactWriter, Stored
+from resources.batched import batched
 from resources.context import Context
-from resources.ledger.batches import Batch, attempts_of, find_batches, reload_batch, update_batch
+from resources.ledger.batches import Batch, find_batches, records_of, reload_batch, update_batch
 from resources.ledger.leases import Lease, fenced, held
 from resources.ledger.moves import batch_chain, move_batch, move_records
 from resources.ledger.results import store_result_file
 from resources.providers.port import EmbeddedProvider, split_lines
 
+WRITTEN_AT_ONCE = 100
+"""Result lines that are written and counted together."""
 _OPEN = ("prepared", "submitting", "submitted", "running")
 
 
@@ -74,7 +77,7 @@ def _record_intent(context: Context, lease: Lease, batch: Batch) -> None:
             ("submitted", "running"),
         ):
             move_batch(connection, ledger.dialect, batch.batch_no, from_state, to_state, cause)
-        members = attempts_of(connection, ledger, batch)["record_no"]
+        members = records_of(connection, ledger, batch)
         move_records(
             connection,
             ledger.dialect,
@@ -92,10 +95,12 @@ def _answer(context: Context, provider: EmbeddedProvider, batch: Batch) -> tuple
     def fill(writer: ArtifactWriter) -> None:
         nonlocal lines
         with context.artifacts.open("request", batch.request_artifact) as stream:
-            for line in split_lines(stream):
-                writer.write(provider.answer_line(line.data) + b"\n")
-                lines += 1
-                context.progress.advance()
+            for answers in batched(
+                (provider.answer_line(line.data) for line in split_lines(stream)), WRITTEN_AT_ONCE
+            ):
+                writer.write(b"\n".join(answers) + b"\n")
+                lines += len(answers)
+                context.progress.advance(len(answers))
 
     return context.artifacts.write("result", fill), lines
 

@@ -31,7 +31,10 @@ def load_workload(name: str) -> Workload:
         UnknownWorkload: no such folder.
     """
     module = f"pipeline_assets.workloads.{name}.workload"
-    parent = importlib.util.find_spec(f"pipeline_assets.workloads.{name}")
-    if parent is None or importlib.util.find_spec(module) is None:
+    try:
+        found = importlib.util.find_spec(module)
+    except ModuleNotFoundError:  # there is no such folder, or it is a plain module
+        found = None
+    if not name or found is None:
         raise UnknownWorkload(name)
     return importlib.import_module(module).load()

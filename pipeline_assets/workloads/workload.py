@@ -105,7 +105,8 @@ class Workload:
         prompt: the prompt template's bytes, digested by a processing version.
         output_schema: the output schema's bytes, digested.
         thresholds: the thresholds file's bytes, digested.
-        check_answer: raises AnswerMalformed or AnswerInvalid; cheap, used on every result.
+        check_answer: the answer in its normal form, which `decode` takes; raises AnswerMalformed
+            or AnswerInvalid.
         decode: answers of a shard → columns.
         rules: in the order they run.
         baseline: the built-in rules as a provider's answer, for a given model name.
@@ -116,7 +117,7 @@ class Workload:
     prompt: bytes
     output_schema: bytes
     thresholds: bytes
-    check_answer: Callable[[str], None]
+    check_answer: Callable[[str], str]
     decode: Callable[[Sequence[str]], Decoded]
     rules: tuple[Rule, ...]
     baseline: Callable[[str, list[RequestPage]], bytes]

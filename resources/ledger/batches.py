@@ -83,15 +83,31 @@ def update_batch(connection: Connection, lease: Lease, batch_no: int, **values: 
     )
 
 
-def attempts_of(connection: Connection, ledger: Ledger, batch: Batch) -> pl.DataFrame:
-    """The attempts of a batch by number: attempt_no, record_no, request_digest, offset, length."""
+def records_of(connection: Connection, ledger: Ledger, batch: Batch) -> pl.Series:
+    """The record numbers of a batch, by attempt."""
     return ledger.dialect.fetch(
         connection,
-        "SELECT attempt_no, record_no, request_digest, request_offset, request_length "
-        "FROM attempts WHERE attempt_no BETWEEN ? AND ? ORDER BY attempt_no",
+        "SELECT record_no FROM attempts WHERE attempt_no BETWEEN ? AND ? ORDER BY attempt_no",
+        {"record_no": pl.Int64},
+        (batch.first_attempt_no, batch.last_attempt_no),
+    )["record_no"]
+
+
+def attempts_of(connection: Connection, ledger: Ledger, batch: Batch) -> pl.DataFrame:
+    """The attempts of a batch by number, with their record's id.
+
+    Returns:
+        attempt_no, record_no, record_id, request_digest, offset, length.
+    """
+    return ledger.dialect.fetch(
+        connection,
+        "SELECT a.attempt_no, a.record_no, r.record_id, a.request_digest, a.request_offset, "
+        "a.request_length FROM attempts a JOIN records r ON r.record_no = a.record_no "
+        "WHERE a.attempt_no BETWEEN ? AND ? ORDER BY a.attempt_no",
         {
             "attempt_no": pl.Int64,
             "record_no": pl.Int64,
+            "record_id": pl.String,
             "request_digest": pl.String,
             "offset": pl.Int64,
             "length": pl.Int64,

@@ -7,7 +7,7 @@ here: the rules (`pipeline_assets/workloads`) and the decision (`accept`).
 from __future__ import annotations
 
 import polars as pl
-from sqlalchemy import Connection
+from sqlalchemy import Connection, text
 
 from resources.ledger.allocate import next_number
 from resources.ledger.batches import Batch
@@ -80,6 +80,18 @@ def store_judgements(
         .with_columns(finding_no=pl.col("index").cast(pl.Int64) + first)
         .drop("index"),
     )
+
+
+def has_record_in_state(connection: Connection, batch: Batch, state: str) -> bool:
+    """Is any record of a batch in a state?"""
+    found = connection.execute(
+        text(
+            "SELECT 1 FROM attempts a JOIN record_state s ON s.record_no = a.record_no "
+            "WHERE a.attempt_no BETWEEN :first AND :last AND s.state = :state LIMIT 1"
+        ),
+        {"first": batch.first_attempt_no, "last": batch.last_attempt_no, "state": state},
+    )
+    return found.first() is not None
 
 
 def records_in_state(

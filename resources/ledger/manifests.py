@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import msgspec
 import polars as pl
 from sqlalchemy import Connection, func, insert, select
 
-from resources.contracts import MANIFEST
+from resources.contracts import MANIFEST, read_shards
 from resources.ledger.allocate import next_number
 from resources.ledger.engine import Ledger
 from resources.ledger.moves import (
@@ -58,6 +59,20 @@ class ManifestDigest:
     def hexdigest(self) -> str:
         """The digest of the rows so far."""
         return self._digest.hexdigest()
+
+
+def verify_manifest(path: Path, manifest_id: str, frozen: str) -> None:
+    """Compare a manifest's stored rows with the digest that was frozen.
+
+    Raises:
+        ContractRefused: the file is of another contract.
+        ManifestChanged: its rows are others.
+    """
+    digest = ManifestDigest()
+    for shard in read_shards(MANIFEST, path):
+        digest.add(shard)
+    if digest.hexdigest() != frozen:
+        raise ManifestChanged(manifest_id, frozen, digest.hexdigest())
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ def missing_parses(ledger: Ledger, parser_key: str) -> pl.DataFrame:
 
 
 def store_parses(connection: Connection, ledger: Ledger, rows: pl.DataFrame) -> None:
-    """Add parses (`PARSE_SCHEMA`); one that is there already stays, unless it may be tried again."""
+    """Add parses (`PARSE_SCHEMA`); one that is there stays, unless it was to be tried again."""
     ledger.dialect.stage(connection, "stage_parses", rows.select(list(PARSE_SCHEMA)))
     connection.execute(
         text(

@@ -11,7 +11,8 @@ from typing import Any, cast
 
 import polars as pl
 import psycopg
-from sqlalchemy import Connection, Engine, Table, create_engine, text
+from psycopg.adapt import Buffer, Loader
+from sqlalchemy import Connection, Engine, ExceptionContext, Table, create_engine, event, text
 
 from resources.ledger.errors import (
     LedgerBusy,
@@ -50,13 +51,26 @@ class PostgresDialect:
 
     def make_engine(self, url: str) -> Engine:
         """An engine with short connect time-outs that notices connections lost while idle."""
-        return create_engine(
+        engine = create_engine(
             url,
             pool_pre_ping=True,
             # Nothing asks the server for a time, so `options` is left to the URL (search_path).
             connect_args={"connect_timeout": 10},
             hide_parameters=True,  # errors carry statements, never what a document says
         )
+
+        @event.listens_for(engine, "connect")
+        def configure(connection: psycopg.Connection[Any], _record: object) -> None:
+            connection.adapters.register_loader("numeric", _NumberLoader)
+
+        @event.listens_for(engine, "handle_error")
+        def strip(context: ExceptionContext) -> None:
+            _strip_values(context.original_exception)
+            if context.sqlalchemy_exception is not None:
+                kind = type(context.original_exception).__name__
+                context.sqlalchemy_exception.args = (f"({kind}) {context.original_exception}",)
+
+        return engine
 
     def explain(self, error: BaseException | None, place: str) -> LedgerError | None:
         """By SQLSTATE; an error without one never reached a server."""
@@ -184,15 +198,34 @@ class PostgresDialect:
         # Quoting every string keeps an empty text apart from NULL.
         frame.write_csv(buffer, include_header=False, quote_style="non_numeric", null_value="")
         names = ",".join(frame.columns)
-        with (
-            self._driver(connection).cursor() as cursor,
-            cursor.copy(cast(Any, f"COPY {table} ({names}) FROM STDIN (FORMAT csv)")) as copy,
-        ):
-            copy.write(buffer.getbuffer())
+        try:
+            with (
+                self._driver(connection).cursor() as cursor,
+                cursor.copy(cast(Any, f"COPY {table} ({names}) FROM STDIN (FORMAT csv)")) as copy,
+            ):
+                copy.write(buffer.getbuffer())
+        except psycopg.Error as error:
+            _strip_values(error)
+            raise
 
     @staticmethod
     def _driver(connection: Connection) -> psycopg.Connection[Any]:
         return cast("psycopg.Connection[Any]", cast(Any, connection.connection).driver_connection)
+
+
+class _NumberLoader(Loader):
+    """The server sums integers as `numeric`; the ledger stores no column of that type."""
+
+    def load(self, data: Buffer) -> int | float:
+        """An integer unless there is a fraction, as on SQLite."""
+        digits = bytes(data)
+        return int(digits) if digits.lstrip(b"-").isdigit() else float(digits)
+
+
+def _strip_values(error: BaseException) -> None:
+    """Keep the first line: DETAIL and CONTEXT quote rows, and so what a document says."""
+    if isinstance(error, psycopg.Error) and error.diag.message_primary:
+        error.args = (error.diag.message_primary,)
 
 
 def _lexeme(token: str) -> str:

@@ -17,6 +17,8 @@ MAX_TOKENS = 1000
 MAX_TOKEN_LENGTH = 64
 """Characters of a token that are indexed. Three full fields are 768 KB at the very most;
 PostgreSQL refuses a vector above 1 MB, and one such entry would fail its whole shard."""
+MAX_QUERY_LENGTH = 2000
+"""Characters of a query that count; PostgreSQL gives up at some ten thousand terms."""
 
 _TRADE_SIGNS = r"[\x{2122}\x{2120}]"
 """Normalisation would make `Pump™` the word `pumptm`."""
@@ -26,7 +28,7 @@ _TRADE_SIGNS = r"[\x{2122}\x{2120}]"
 _DROPPED = r"[\p{Mn}&&[\p{Inherited}\p{Hebrew}]--[\x{3099}\x{309A}]]|\p{Cf}"
 _HYPHENS = r"[\x{2010}\x{2011}\x{2212}]"
 _CJK = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\x{30FC}]"
-_TOKEN = r"[\p{L}\p{N}\p{M}][\p{L}\p{N}\p{M}/.\-]*[\p{L}\p{N}\p{M}]|[\p{L}\p{N}]"  # noqa: S105 - a pattern
+_TOKEN = r"[\p{L}\p{N}][\p{L}\p{N}\p{M}/.\-]*[\p{L}\p{N}\p{M}]|[\p{L}\p{N}]"  # noqa: S105 - a pattern
 
 
 def tokens(text: pl.Expr) -> pl.Expr:
@@ -39,6 +41,7 @@ def tokens(text: pl.Expr) -> pl.Expr:
         .str.normalize("NFKC")
         .str.replace_all(_HYPHENS, "-")
         .str.to_lowercase()
+        .str.replace_all("ς", "σ", literal=True)  # the one letter with two small forms
         .str.replace_all(f"({_CJK})", " ${1} ")
     )
     found = folded.str.extract_all(_TOKEN).list.head(MAX_TOKENS).list.join(" ")
@@ -48,9 +51,10 @@ def tokens(text: pl.Expr) -> pl.Expr:
 def query_terms(query: str) -> list[list[str]]:
     """A person's query as terms; each term's tokens must stand next to each other.
 
-    Blank-separated words are terms; a word that folds to several tokens is a phrase.
+    Blank-separated words are terms; a word that folds to several tokens is a phrase. Of a longer
+    query the first `MAX_QUERY_LENGTH` characters count.
     """
-    words = query.split()
+    words = query[:MAX_QUERY_LENGTH].split()
     if not words:
         return []
     folded = pl.DataFrame({"word": words}).select(tokens(pl.col("word")))["word"].to_list()

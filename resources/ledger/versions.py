@@ -22,9 +22,9 @@ class VersionChanged(Exception):
 
     def __init__(self, key: str, frozen: str, found: str) -> None:
         super().__init__(
-            f"{key}.yaml, or the prompt, schema or thresholds it uses, was changed after first use: "
-            f"frozen digest {frozen[:16]}, found {found[:16]}. A version is never edited: undo the "
-            "change, or give the changed version a new key in a file of its own."
+            f"{key}.yaml, or the prompt, schema or thresholds it uses, was changed after first "
+            f"use: frozen digest {frozen[:16]}, found {found[:16]}. A version is never edited: "
+            "undo the change, or give the changed version a new key in a file of its own."
         )
 
 

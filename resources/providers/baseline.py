@@ -79,7 +79,7 @@ class BaselineProvider:
         try:
             asked = self._requests.decode(request)
             body = self._bodies.decode(asked.body)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, RecursionError) as error:
             raise MalformedLine(f"not a baseline request: {type(error).__name__}") from error
         text = self._answer(body.document, body.pages).decode()
         return self._encoder.encode(
@@ -94,7 +94,7 @@ class BaselineProvider:
         """
         try:
             result = self._results.decode(line)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, RecursionError) as error:
             raise MalformedLine(f"not a baseline result: {type(error).__name__}") from error
         body = result.body
         return ResultLine(

@@ -1,6 +1,6 @@
 """Score what a run answered against gold labels: pure scoring, and a small command.
 
-    python tests/benchmarks/score_baseline.py LABELS.jsonl OUTCOMES.jsonl [EXPORT.jsonl] --prefix dev/
+    python -m tests.benchmarks.score_baseline LABELS.jsonl OUTCOMES.jsonl EXPORT.jsonl --prefix dev/
 
 Reads the lines of `tallybook outcomes --json` and `tallybook export` (several files are joined by
 `document_id`) and prints a table. What the labels mean, and which deviations they tolerate, is
@@ -255,7 +255,8 @@ def outcomes_by_file(
 
 
 def _outcome(row: Mapping[str, Any]) -> Outcome:
-    values = row.get("values") if isinstance(row.get("values"), dict) else row
+    nested = row.get("values")
+    values: Mapping[str, Any] = nested if isinstance(nested, dict) else row
     identifiers = [_value(item) for item in values.get("product_identifiers") or ()]
     return Outcome(
         state=str(row.get("state", "unknown")),

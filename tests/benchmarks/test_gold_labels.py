@@ -238,7 +238,7 @@ def test_command_prints_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[st
     labels.write_text(json.dumps(label()) + "\n")
     outcomes.write_text(json.dumps({"document_id": "dev/a.pdf", "state": "accepted"}) + "\n")
     assert main([str(labels), str(outcomes), "--prefix", "dev/"]) == 0
-    assert "accepted                                1 of 1      100.0%" in capsys.readouterr().out
+    assert "accepted                                1 of 1     100.0%" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,10 @@ RULES = {
 }
 
 
+READ_BY_DAGSTER = frozenset({"asset.py", "checks.py", "context_resource.py"})
+"""Dagster reads their annotations as objects, and the import would leave it only their text."""
+
+
 def repository_files() -> Iterator[Path]:
     for folder, folders, names in os.walk(REPOSITORY):
         folders[:] = [
@@ -99,12 +103,12 @@ def modules() -> list[Path]:
     return sorted(path for folder in CODE_FOLDERS for path in (REPOSITORY / folder).rglob("*.py"))
 
 
-def fault_of_module(source: str) -> str | None:
+def fault_of_module(source: str, name: str = "module.py") -> str | None:
     """Return what a module's opening lacks, or None."""
     tree = ast.parse(source)
     if ast.get_docstring(tree) is None:
         return "has no docstring"
-    if len(tree.body) == 1:
+    if len(tree.body) == 1 or name in READ_BY_DAGSTER:
         return None
     second = tree.body[1]
     names = [alias.name for alias in second.names] if isinstance(second, ast.ImportFrom) else []
@@ -166,7 +170,7 @@ def test_the_walk_sees_the_repository() -> None:
 )
 def test_module_opens_as_agreed(path: Path) -> None:
     source = path.read_text(encoding="utf-8")
-    assert fault_of_module(source) is None
+    assert fault_of_module(source, path.name) is None
     assert raises_not_implemented(source) == []
 
 

@@ -43,7 +43,7 @@ def explain(
     Args:
         exit_status: As `subprocess` has it: negative for a signal.
         stopped: Set when the parent ended the worker itself.
-        peak_rss_bytes: Of the whole process.
+        peak_rss_bytes: Of the whole process; 0 when it is not known.
         limits: Those it ran under.
 
     PDFium traps instead of aborting when its own allocator fails, so a crash near the memory
@@ -52,8 +52,14 @@ def explain(
     if stopped == "wall":
         return _blamed("too_slow", f"more than {limits.wall_seconds:g} s of wall time")
     if stopped == "protocol":
-        return _blamed("unreadable", "the worker answered with garbage")
-    if exit_status >= 0:
+        # What it sent may have been about the document before.
+        failure = ParseFailure("unreadable", "the worker answered with garbage")
+        return Death(failure, blameless=True)
+    if exit_status == 0:
+        # A sound worker leaves only when the parent does: it never took this document up.
+        failure = ParseFailure("unreadable", "the worker left without an answer")
+        return Death(failure, blameless=True)
+    if exit_status > 0:
         return _blamed("unreadable", f"the worker ended with status {exit_status}")
     name = signal_name(-exit_status)
     if -exit_status == signal.SIGXCPU:

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-PAGE_SECONDS: Final = 12.0
-"""A dense page of three columns takes 3 s on a quiet core; Tesseract stops itself after this."""
+PAGE_SECONDS: Final = 30.0
+"""Wall time after which Tesseract stops itself. A dense page of three columns takes 3 s on a quiet
+core, and four times as long on a machine with four tasks a core."""
 
 MIN_CONFIDENCE: Final = 50
 """Mean word confidence below which the result is noise: a script without a model read as another

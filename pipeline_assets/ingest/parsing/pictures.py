@@ -13,8 +13,7 @@ import pypdfium2
 from pipeline_assets.ingest.parsing import language, rendering, useful
 from pipeline_assets.ingest.parsing.model import Note
 from pipeline_assets.ingest.parsing.normalise import normalise
-from pipeline_assets.ingest.parsing.ocr import OcrEngine
-from pipeline_assets.ingest.parsing.reading import ReadContext
+from pipeline_assets.ingest.parsing.reading import PictureText, ReadContext
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -76,7 +75,7 @@ class PictureReader:
             return "ocr_time_bounded"
         return None
 
-    def _read_picture(self, engine: OcrEngine, picture: Image) -> str:
+    def _read_picture(self, engine: PictureText, picture: Image) -> str:
         found = engine.read(
             picture,
             script=self._script,

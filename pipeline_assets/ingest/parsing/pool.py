@@ -19,7 +19,6 @@ from typing import Final
 
 from pipeline_assets.ingest.parsing import deaths, protocol, sniff
 from pipeline_assets.ingest.parsing.model import (
-    PARSER_VERSION,
     SUPPORTED_MEDIA_TYPES,
     ParseFailure,
     ParseLimits,
@@ -30,6 +29,7 @@ from pipeline_assets.ingest.parsing.model import (
 )
 from pipeline_assets.ingest.parsing.opening import open_document
 from pipeline_assets.ingest.parsing.process import Command, WorkerProcess, worker_command
+from resources.parser_settings import PARSER_VERSION
 
 START_SECONDS: Final = 60.0
 """A worker starts in half a second on a quiet machine."""
@@ -267,19 +267,19 @@ class ParserPool:
         return reports
 
     def _hear(self, seat: _Seat, waiting: deque[_Flight]) -> list[ParseReport]:
-        """Acts on what one worker sent."""
+        """Acts on what one worker sent; what it said before a lie still counts."""
+        reports: list[ParseReport] = []
         try:
             messages = seat.process.receive()
             if messages is None:
                 return self._bury(seat, waiting, None)
-            reports: list[ParseReport] = []
             for message in messages:
                 report = self._act(seat, message)
                 if report is not None:
                     reports.append(report)
-            return reports
         except protocol.ProtocolError:
-            return self._bury(seat, waiting, "protocol")
+            reports.extend(self._bury(seat, waiting, "protocol"))
+        return reports
 
     def _act(self, seat: _Seat, message: protocol.FromWorker) -> ParseReport | None:
         if isinstance(message, protocol.SelfTestFailed):

@@ -6,6 +6,7 @@ Knows processes, sockets and resource figures; which document goes where is `poo
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -37,7 +38,7 @@ class Ended:
         status: As `subprocess` has it: negative for a signal.
         killed: The parent had to end it.
         cpu_seconds: Of its whole life.
-        peak_rss_bytes: Of its whole life.
+        peak_rss_bytes: Of its whole life; 0 when it is not known.
     """
 
     status: int
@@ -90,6 +91,9 @@ class WorkerProcess:
         """
         self.channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         self._frames = protocol.FrameBuffer()
+        # Until it executes its own program the child counts as large as its parent, and the
+        # kernel keeps the larger figure: one no greater than this says nothing.
+        self._inherited_peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         try:
             self._process = subprocess.Popen(  # noqa: S603 - our own module, no shell
                 command(theirs.fileno(), limits),
@@ -159,4 +163,5 @@ class WorkerProcess:
         # `Popen` would otherwise wait again, and warn, when it is dropped.
         self._process.returncode = os.waitstatus_to_exitcode(status)
         cpu = usage.ru_utime + usage.ru_stime
-        return Ended(self._process.returncode, killed, cpu, usage.ru_maxrss * 1024)
+        peak = usage.ru_maxrss if usage.ru_maxrss > self._inherited_peak else 0
+        return Ended(self._process.returncode, killed, cpu, peak * 1024)

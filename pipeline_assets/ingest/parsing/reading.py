@@ -5,11 +5,25 @@ The seam between `document`, which chooses a reader and completes its result, an
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
 
 from pipeline_assets.ingest.parsing.model import Note, Origin, ParseFailure, ParseLimits
-from pipeline_assets.ingest.parsing.ocr import OcrEngine
+from pipeline_assets.ingest.parsing.ocr import OcrText
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+
+class PictureText(Protocol):
+    """Reads pictures of pages; `ocr.OcrEngine` is the real one."""
+
+    def read(
+        self, image: Image, *, script: str | None, languages: Sequence[str], seconds: float
+    ) -> OcrText:
+        """See `ocr.OcrEngine.read`."""
+        ...
 
 
 class Refused(Exception):
@@ -36,7 +50,7 @@ class ReadContext:
     limits: ParseLimits
     render: bool
     before_render: Callable[[], None]
-    ocr: OcrEngine | None
+    ocr: PictureText | None
     ocr_seconds_left: Callable[[], float]
 
 

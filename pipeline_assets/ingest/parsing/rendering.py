@@ -32,7 +32,7 @@ def render_scale(width: float, height: float, wanted: float, max_side: float = _
     """
     if not (width > 0 and height > 0):
         return 0.0
-    return min(wanted, sqrt(MAX_PIXELS / width / height), max_side / max(width, height))
+    return min(wanted, sqrt(MAX_PIXELS) / sqrt(width) / sqrt(height), max_side / max(width, height))
 
 
 @contextmanager

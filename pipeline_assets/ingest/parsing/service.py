@@ -20,7 +20,6 @@ import msgspec
 from pipeline_assets.ingest.parsing import protocol
 from pipeline_assets.ingest.parsing.document import parse_document
 from pipeline_assets.ingest.parsing.model import (
-    PARSER_VERSION,
     ParsedDocument,
     ParseFailure,
     ParseLimits,
@@ -29,6 +28,7 @@ from pipeline_assets.ingest.parsing.model import (
 from pipeline_assets.ingest.parsing.ocr import OcrBroken, OcrEngine
 from pipeline_assets.ingest.parsing.reading import ReadContext
 from pipeline_assets.ingest.parsing.selftest import SelfTestError, run_self_test
+from resources.parser_settings import PARSER_VERSION
 
 OCR_TIME_SHARE: Final = 0.85
 """Of both time limits, from the start of the document; the rest is for language and reply."""
@@ -70,9 +70,16 @@ class _Meter:
         return cls(time.monotonic(), _cpu_used())
 
     def ocr_seconds_left(self, limits: ParseLimits) -> float:
-        wall = OCR_TIME_SHARE * limits.wall_seconds - (time.monotonic() - self.wall)
-        cpu = OCR_TIME_SHARE * limits.cpu_seconds - (_cpu_used() - self.cpu)
-        return min(wall, cpu)
+        """Wall time that remains for OCR, which only a wall clock can stop.
+
+        What remains of the CPU share lasts as much longer as the machine was shared so far.
+        """
+        wall_used = time.monotonic() - self.wall
+        cpu_used = _cpu_used() - self.cpu
+        shared = max(1.0, wall_used / max(cpu_used, 0.01))
+        wall = OCR_TIME_SHARE * limits.wall_seconds - wall_used
+        cpu = OCR_TIME_SHARE * limits.cpu_seconds - cpu_used
+        return min(wall, cpu * shared)
 
 
 def _receive(channel: socket.socket) -> tuple[protocol.Request, int] | None:

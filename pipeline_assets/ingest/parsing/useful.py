@@ -40,7 +40,10 @@ def fold_line(line: str) -> str:
 
 
 def repeated_lines(pages: Sequence[str]) -> frozenset[str]:
-    """Folded lines that stand on at least 80 % of at least three pages that have text."""
+    """Folded lines that stand on at least 80 % of at least three pages that have text.
+
+    Page numbers do not tell them apart: a scan that prints "page 3 of 9" has no other text.
+    """
     counts: Counter[str] = Counter()
     with_text = 0
     for page in pages:

@@ -6,7 +6,7 @@ acceptance rules; how the baseline finds one, in `baseline/`.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -21,7 +21,7 @@ class Evidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         quote: the words as printed; white space and Unicode forms are folded when compared.
     """
 
-    page: int
+    page: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
     quote: str
 
 

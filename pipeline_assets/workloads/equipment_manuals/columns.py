@@ -6,17 +6,17 @@ here: judging them (`rules/`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import msgspec
 import polars as pl
 
-from pipeline_assets.workloads.equipment_manuals.answer import Answer, Field
+from pipeline_assets.workloads.equipment_manuals.answer import Answer
 from pipeline_assets.workloads.workload import AnswerInvalid, AnswerMalformed, Decoded
-from resources.garbage import without_garbage_collector
-from resources.ledger.frames import PolarsType, frame_of
+from resources.ledger.frames import PolarsType
 
-_SINGLE_SCHEMA = {
+VALUE_SCHEMA: dict[str, PolarsType] = {
     "row": pl.Int64,
     "document": pl.String,
     "title": pl.String,
@@ -25,117 +25,155 @@ _SINGLE_SCHEMA = {
     "language_status": pl.String,
     "description": pl.String,
     "description_status": pl.String,
-}
-VALUE_SCHEMA: dict[str, PolarsType] = {
-    **_SINGLE_SCHEMA,
     "identifiers": pl.List(pl.String),
     "identifier_statuses": pl.List(pl.String),
 }
-EVIDENCE_SCHEMA = {
-    "row": pl.Int64,
-    "field": pl.String,
-    "item": pl.Int64,
-    "page": pl.Int64,
-    "quote": pl.String,
-}
-ITEM_SCHEMA = {"row": pl.Int64, "item": pl.Int64, "value": pl.String, "status": pl.String}
-"""The identifiers, one row each; `item` counts within a record from 0."""
-SEARCH_SCHEMA = {
-    "row": pl.Int64,
-    "title": pl.String,
-    "identifiers": pl.String,
-    "description": pl.String,
-    "language": pl.String,
-}
 FIELDS = ("title", "product_identifiers", "language", "description")
+"""What is published of an answer, in this order."""
 
 
-class Content(msgspec.Struct, frozen=True):
-    """What is published of an answer, in this order."""
-
-    title: Field
-    product_identifiers: list[Field]
-    language: Field
-    description: Field
-
-
+_EVIDENCE = pl.List(pl.Struct({"page": pl.Int64, "quote": pl.String}))
+_FIELD = pl.Struct({"value": pl.String, "status": pl.String, "evidence": _EVIDENCE})
+_ANSWER = pl.Struct(
+    {
+        "document": pl.String,
+        "title": _FIELD,
+        "product_identifiers": pl.List(_FIELD),
+        "language": _FIELD,
+        "description": _FIELD,
+    }
+)
+_SINGLE_FIELDS = ("title", "language", "description")
 _DECODER = msgspec.json.Decoder(Answer)
 _ENCODER = msgspec.json.Encoder()
+_NAMES = "document|title|product_identifiers|language|description|value|status|evidence|page|quote"
+_PLACE = re.compile(rf" - at `(\$(?:\.(?:{_NAMES})|\[(?:\d+|\.\.\.)\])*)`\Z")
+_HARMLESS = re.compile(
+    rf"Object missing required field `(?:{_NAMES})`"
+    r"|Expected `[a-z| ]+`(?:, got `[a-z| ]+`| [<>]= \d+)"
+)
+"""Messages of the decoder that hold our own names and its types alone."""
 
 
-def check_answer(text: str) -> None:
-    """Is the text an answer of the output schema?
+def check_answer(text: str) -> str:
+    """The answer in its normal form: known members in a fixed order, each once.
 
     Raises:
         AnswerMalformed: not JSON.
         AnswerInvalid: JSON of another shape; the message names the place, not the content.
     """
     try:
-        _DECODER.decode(text)
+        return _ENCODER.encode(_DECODER.decode(text)).decode()
     except msgspec.ValidationError as error:
-        raise AnswerInvalid(str(error)) from error
+        # Not chained: the decoder's own message quotes the answer.
+        raise AnswerInvalid(_told(str(error))) from None
     except msgspec.DecodeError as error:
         raise AnswerMalformed("the answer is not JSON") from error
 
 
+def _told(message: str) -> str:
+    """The decoder's message without what it quotes of the answer: names and values in it."""
+    place = _PLACE.search(message)
+    where = f" at {place[1]}" if place else ""
+    head = message[: place.start()] if place else message
+    if head.startswith("Object contains unknown field"):
+        return f"a member that the schema does not have{where}"
+    if head.startswith("Invalid enum value"):
+        return f"a value outside the closed list{where}"
+    return f"{head if _HARMLESS.fullmatch(head) else 'not of the output schema'}{where}"
+
+
 def decode(answers: Sequence[str]) -> Decoded:
-    """Answers that passed `check_answer`, as columns; row n is the n-th answer."""
-    values, items, evidence, content, search, uncertain = [], [], [], [], [], []
-    with without_garbage_collector():
-        for row, text in enumerate(answers):
-            answer = _DECODER.decode(text)
-            title, language, description = answer.title, answer.language, answer.description
-            identifiers = answer.product_identifiers
-            values.append(
-                (
-                    row,
-                    answer.document,
-                    title.value,
-                    title.status,
-                    language.value,
-                    language.status,
-                    description.value,
-                    description.status,
-                )
-            )
-            items.extend((row, item, i.value, i.status) for item, i in enumerate(identifiers))
-            for name, item, field in (
-                ("title", 0, title),
-                ("language", 0, language),
-                ("description", 0, description),
-                *(("product_identifiers", item, field) for item, field in enumerate(identifiers)),
-            ):
-                evidence.extend((row, name, item, e.page, e.quote) for e in field.evidence)
-                if field.status == "uncertain":
-                    uncertain.append((row, name))
-            published = Content(title, identifiers, language, description)
-            content.append((row, _ENCODER.encode(published).decode()))
-            search.append(
-                (
-                    row,
-                    title.value,
-                    " ".join(item.value for item in identifiers if item.value),
-                    description.value,
-                    language.value,
-                )
-            )
-    item_frame = frame_of(items, ITEM_SCHEMA)
+    """Answers in the normal form of `check_answer`, as columns; row n is the n-th answer.
+
+    Only the normal form is safe here: one value of another type fails the whole column.
+    """
+    answer = (
+        pl.DataFrame({"answer": answers}, schema={"answer": pl.String})
+        .with_row_index("row")
+        .select(
+            pl.col("row").cast(pl.Int64),
+            answer=pl.col("answer").str.json_decode(_ANSWER),
+        )
+        .unnest("answer")
+    )
+    items = _items(answer)
     return Decoded(
-        values=_with_lists(frame_of(values, _SINGLE_SCHEMA), item_frame),
-        items=item_frame,
-        evidence=frame_of(evidence, EVIDENCE_SCHEMA),
-        content=frame_of(content, {"row": pl.Int64, "content": pl.String}),
-        search=frame_of(search, SEARCH_SCHEMA),
-        uncertain=frame_of(uncertain, {"row": pl.Int64, "field": pl.String}),
+        values=_values(answer),
+        items=items.select("row", "item", "value", "status"),
+        evidence=_evidence(answer, items),
+        content=answer.select("row", content=pl.struct(FIELDS).struct.json_encode()),
+        search=answer.select(
+            "row",
+            title=_part("title", "value"),
+            identifiers=_parts("value").list.drop_nulls().list.join(" "),
+            description=_part("description", "value"),
+            language=_part("language", "value"),
+        ),
+        uncertain=_uncertain(answer, items),
     )
 
 
-def _with_lists(values: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
-    """The values with the identifiers as lists, empty where there are none."""
-    lists = items.group_by("row", maintain_order=True).agg(
-        identifiers="value", identifier_statuses="status"
+def _part(field: str, part: str) -> pl.Expr:
+    return pl.col(field).struct.field(part)
+
+
+def _parts(part: str) -> pl.Expr:
+    return pl.col("product_identifiers").list.eval(pl.element().struct.field(part))
+
+
+def _values(answer: pl.DataFrame) -> pl.DataFrame:
+    return answer.select(
+        "row",
+        "document",
+        *(
+            _part(field, part).alias(field if part == "value" else f"{field}_status")
+            for field in _SINGLE_FIELDS
+            for part in ("value", "status")
+        ),
+        identifiers=_parts("value"),
+        identifier_statuses=_parts("status"),
     )
-    empty = pl.lit([], dtype=pl.List(pl.String))
-    return values.join(lists, on="row", how="left", maintain_order="left").with_columns(
-        pl.col("identifiers", "identifier_statuses").fill_null(empty)
+
+
+def _items(answer: pl.DataFrame) -> pl.DataFrame:
+    """The identifiers, one row each, with their evidence."""
+    members = answer.filter(pl.col("product_identifiers").list.len() > 0).select(
+        "row",
+        item=pl.int_ranges(0, pl.col("product_identifiers").list.len(), dtype=pl.Int64),
+        field="product_identifiers",
     )
+    return members.explode("item", "field", empty_as_null=False).unnest("field")
+
+
+def _evidence(answer: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
+    parts = [
+        answer.select(
+            "row",
+            field=pl.lit(field),
+            item=pl.lit(0, dtype=pl.Int64),
+            evidence=_part(field, "evidence"),
+        )
+        for field in _SINGLE_FIELDS
+    ]
+    parts.append(
+        items.select("row", pl.lit("product_identifiers").alias("field"), "item", "evidence")
+    )
+    return (
+        pl.concat(parts)
+        .filter(pl.col("evidence").list.len() > 0)
+        .explode("evidence", empty_as_null=False)
+        .unnest("evidence")
+        .sort("row", maintain_order=True)
+    )
+
+
+def _uncertain(answer: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
+    singles = [
+        answer.filter(_part(field, "status") == "uncertain").select("row", field=pl.lit(field))
+        for field in _SINGLE_FIELDS
+    ]
+    listed = items.filter(pl.col("status") == "uncertain").select(
+        "row", field=pl.lit("product_identifiers")
+    )
+    return pl.concat([*singles, listed])

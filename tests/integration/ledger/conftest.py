@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from sqlalchemy import text, true
@@ -31,17 +32,23 @@ def module_url(
         yield url.render_as_string(hide_password=False)
 
 
+@pytest.fixture(scope="module")
+def module_ledger(module_url: str) -> Iterator[Ledger]:
+    """Return the open ledger behind `ledger`."""
+    opened = open_ledger(module_url)
+    yield opened
+    opened.close()
+
+
 @pytest.fixture
-def ledger(module_url: str, frozen_clock: FrozenClock) -> Iterator[Ledger]:
+def ledger(module_ledger: Ledger, frozen_clock: FrozenClock) -> Ledger:
     """Return an open ledger without rows.
 
     A fresh database a test would cost a minute in all; `ledger_url` gives one where it matters.
     """
-    opened = open_ledger(module_url, clock=frozen_clock)
-    with opened.write() as connection:
+    with module_ledger.write() as connection:
         for table in reversed(metadata.sorted_tables):
             kept = table.c.name.not_in(IDENTITY) if table is ledger_info else true()
             connection.execute(table.delete().where(kept))
         connection.execute(text("DELETE FROM archive_search"))
-    yield opened
-    opened.close()
+    return replace(module_ledger, clock=frozen_clock)

@@ -7,14 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.ledger.search_text import MAX_TOKEN_LENGTH, MAX_TOKENS, query_terms, tokens
+from resources.ledger.search_text import (
+    MAX_QUERY_LENGTH,
+    MAX_TOKEN_LENGTH,
+    MAX_TOKENS,
+    query_terms,
+    tokens,
+)
 
 TEXTS = [
-    pytest.param("Model DAC-100/2.5, Rev.B", "model dac-100/2.5 rev.b", id="part numbers whole"),
+    pytest.param("Model QRV-100/2.5, Rev.B", "model qrv-100/2.5 rev.b", id="part numbers whole"),
     pytest.param("-100- /x/ .5.", "100 x 5", id="joiners only inside"),
     pytest.param("Crème BRÛLÉE Ångström", "creme brulee angstrom", id="accents and case"),
     pytest.param("Bedienungsanleitung für Öfen", "bedienungsanleitung fur ofen", id="umlauts"),
     pytest.param("İSTANBUL", "istanbul", id="dotted I"),
+    pytest.param("ΟΔΟΣ οδός", "οδοσ οδοσ", id="both small sigmas"),
     pytest.param("取扱説明書 ABC", "取 扱 説 明 書 abc", id="Han characters one by one"),
     pytest.param("ガス カス", "ガ ス カ ス", id="sound marks tell words apart"),
     pytest.param("\uff76\uff9e\uff7d", "ガ ス", id="half-width kana"),
@@ -28,13 +35,14 @@ TEXTS = [
     pytest.param(
         "Bedien\u00adungs\u200banleitung", "bedienungsanleitung", id="invisible characters"
     ),
-    pytest.param("DAC\u2011100 A\u2010B", "dac-100 a-b", id="hyphens of Unicode"),
-    pytest.param("ＤＡＣ－１００", "dac-100", id="full-width forms"),
+    pytest.param("QRV\u2011100 A\u2010B", "qrv-100 a-b", id="hyphens of Unicode"),
+    pytest.param("ＱＲＶ－１００", "qrv-100", id="full-width forms"),
     pytest.param("m² ﬁlter", "m2 filter", id="compatibility forms"),
     pytest.param('it\'s C:\\temp "x" (y)', "it s c temp x y", id="punctuation cuts"),
     pytest.param("", "", id="empty"),
     pytest.param(" \n\t… — '", "", id="nothing to find"),
     pytest.param(None, "", id="null"),
+    pytest.param("\u3099 \u093f\u093f x", "x", id="marks without a letter"),
     pytest.param("a", "a", id="one letter"),
     pytest.param("𝐁old 𠮷野", "bold 𠮷 野", id="astral characters"),
 ]
@@ -44,7 +52,7 @@ QUERIES = [
     pytest.param("  \n ", [], id="blank"),
     pytest.param("… --- ''", [], id="nothing but punctuation"),
     pytest.param("Water Pump", [["water"], ["pump"]], id="two terms"),
-    pytest.param("DAC-100", [["dac-100"]], id="part number"),
+    pytest.param("QRV-100", [["qrv-100"]], id="part number"),
     pytest.param("説明書", [["説", "明", "書"]], id="a word of characters is a phrase"),
     pytest.param("o'neil", [["o", "neil"]], id="a cut word is a phrase"),
     pytest.param("a AND b", [["a"], ["and"], ["b"]], id="operators are words"),
@@ -64,6 +72,12 @@ def test_text_becomes_tokens(text: str | None, expected: str) -> None:
 @pytest.mark.parametrize(("query", "expected"), QUERIES)
 def test_a_query_becomes_terms(query: str, expected: list[list[str]]) -> None:
     assert query_terms(query) == expected
+
+
+def test_a_query_is_bounded() -> None:
+    assert query_terms("a" + " b" * MAX_QUERY_LENGTH) == [["a"]] + [["b"]] * (
+        (MAX_QUERY_LENGTH - 1) // 2
+    )
 
 
 def test_a_field_is_bounded() -> None:

@@ -6,9 +6,12 @@ Pages are divided by a form feed. Makers, products and texts are made up.
 from __future__ import annotations
 
 import textwrap
+import time
 from dataclasses import dataclass
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pipeline_assets.workloads.equipment_manuals.answer import Answer
 from pipeline_assets.workloads.equipment_manuals.baseline.answer import PageText, answer
@@ -409,6 +412,61 @@ FOUND = {
             for head in ("UM-4711\nGas Boiler\nService Manual\nThe gas boiler is hot.", "", "", "")
         ),
     ),
+    "model below a complete title": Found(
+        "Digital Still Camera Instruction Manual DC-W1",
+        ("DC-W1",),
+        "en",
+        f"""
+        3-186-345-11(1)
+        Digital Still Camera
+        Instruction Manual
+        DC-W1
+        © 2003 Norvex Corporation
+        \f{EN_BODY} Switch the camera DC-W1 on.
+        """,
+    ),
+    "name of the language on the cover": Found(
+        "VIDEO MIXER VX-70 Operating Instructions",
+        ("VX-70",),
+        "en",
+        f"""
+        VIDEO MIXER
+        VX-70
+        Operating Instructions
+        English
+        \f{EN_BODY} The video mixer VX-70 gets warm.
+        """,
+    ),
+    "cover behind a page of contents": Found(
+        "XT-5 Tape Deck Service Manual",
+        ("XT-5",),
+        "en",
+        f"""
+        CONTENTS
+        Introduction 1
+        Safety 2
+        \fXT-5 Tape Deck
+        Service Manual
+        \f{EN_BODY} Open the XT-5.
+        """,
+    ),
+    "edition and authors below": Found(
+        "Harbour Ledger Manual",
+        (),
+        "en",
+        f"""
+        Harbour Ledger Manual
+        Seventeenth Edition, Updated for Version 27.1
+        Jane Doe et al.
+        \f{EN_BODY}
+        """,
+    ),
+    "title that goes on in small words": Found(
+        "Owner’s Manual for the Nord Tape Deck",
+        (),
+        "en",
+        f"Owner’s Manual\nfor the\nNord Tape Deck\nEdition 1\f{EN_BODY}",
+    ),
     "head of the page extracted last": Found(
         "MX-12 INSTRUCTION GUIDE",
         ("MX-12",),
@@ -488,6 +546,20 @@ NO_TITLE_FOUND = {
         The Sound of Tomorrow
         \f{EN_BODY} The TD-5 records.
     """,
+    "model is a number alone": f"""
+        564
+        STORAGE OSCILLOSCOPE
+        INSTRUCTION MANUAL
+        \f{EN_BODY} Switch the storage oscilloscope 564 on.
+    """,
+    "kind of product behind the model": f"""
+        USER MANUAL
+        VM-3
+        Video Monitor
+        CONTENTS
+        1. Safety 1
+        \f{EN_BODY} Switch the VM-3 on.
+    """,
     "front panel with many labels": f"""
         POWER
         INPUT
@@ -516,6 +588,10 @@ UNCERTAIN_IDENTIFIERS = {
     "printed once": (f"Mixer MX-12 User Manual\f{EN_BODY}", "MX-12"),
     "shared stem": (f"Mixer MX-12/16 User Manual\f{EN_BODY} MX-12/16", "MX-12/16"),
     "only a host is named": (f"Power Cable for MX-12 User Manual\f{EN_BODY} MX-12", "MX-12"),
+    "name that goes on": (
+        f"TD-5 Mark 2\nTape Deck\nUser Manual\f{EN_BODY} The tape deck TD-5 Mark 2",
+        "TD-5",
+    ),
     "name and number": (f"Tandem 4 Computer User Manual\f{EN_BODY} Tandem 4", "Tandem 4"),
 }
 
@@ -609,3 +685,43 @@ def test_description(text: str, expected: str | None) -> None:
 def test_same_pages_give_the_same_answer() -> None:
     case = FOUND["kitchen appliance"]
     assert read(case.text) == read(case.text)
+
+
+# Lines that rules look at, and any others, in any order.
+LINES = st.one_of(
+    st.sampled_from(
+        [
+            "User Manual",
+            "Mixer MX-12",
+            "MX-12",
+            "Model: MX-12",
+            "Contents",
+            "Introduction",
+            "1. Safety",
+            "The MX-12 is a mixer that is designed for small studios.",
+            "puts that is designed for small studios and for use on the stage.",
+            "取扱説明書",
+            "www.norvex.example",
+            "12",
+            "Rev. 2",
+            "for",
+        ]
+    ),
+    st.text(max_size=40),
+)
+
+
+@given(st.lists(st.lists(LINES, max_size=8).map("\n".join), max_size=5))
+def test_any_pages_are_answered_with_evidence_that_is_there(texts: list[str]) -> None:
+    pages = [PageText(number, text) for number, text in enumerate(texts, start=1)]
+    _check_evidence(answer("a/reference", pages), pages)
+
+
+@pytest.mark.parametrize(
+    "piece", ["a", "1", "a ", ". ", "A1-", "a@", "-1.", "取", "a1\n", "MX-12 for\n"]
+)
+def test_time_does_not_grow_with_the_square_of_a_line(piece: str) -> None:
+    """A quadratic rule needs half a minute here; all together need a fraction of a second."""
+    started = time.process_time()
+    answer("a/reference", [PageText(1, piece * 100_000)])
+    assert time.process_time() - started < 5

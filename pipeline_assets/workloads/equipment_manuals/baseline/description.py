@@ -1,7 +1,7 @@
 """Find a printed sentence that says what the product or the document is.
 
-Extractive only: the value is a sentence of the document, never a summary. A description is optional,
-so a sentence is taken only when it defines something; otherwise the field is absent.
+Extractive only: the value is a sentence of the document, never a summary. A description is
+optional, so a sentence is taken only when it defines something; otherwise the field is absent.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pipeline_assets.workloads.equipment_manuals.baseline.title import TitleFind
 from pipeline_assets.workloads.text_folding import fold
 
 _PAGES = 6
-_LENGTH = (40, 300)
+LENGTH = (40, 300)
 _LEAST_SCORE = 3
 _MAX_LINES = 6
 
@@ -34,7 +34,8 @@ _DEFINES = re.compile(
     r"|ist (?:ein|eine|für|zum?|das|der|die)|dient|beschreibt|ermöglicht|wurde (?:für|entwickelt)"
     r"|est (?:un|une|conçue?|destinée?|le|la)|permet|décrit|sert à|donne"
     r"|es (?:un|una|el|la)|está (?:diseñad[oa]|destinad[oa]|prevista?)|permite|describe|sirve"
-    r"|é (?:un|uma?)|è (?:un[oa]?|il|la|progettat[oa]|destinat[oa])|serve|consente|descrive|fornisce"
+    r"|é (?:un|uma?)|è (?:un[oa]?|il|la|progettat[oa]|destinat[oa])|serve|consente|descrive"
+    r"|fornisce"
     r"|is een|beschrijft|är (?:en|ett)|er (?:en|et)|beskriver|on tarkoitettu|kuvaa"
     r"|jest|służy|opisuje|umożliwia|przeznaczon[yae]|je (?:určen[ao]?|to)|slouží|popisuje|umožňuje"
     r"|egy|szolgál|este (?:un|o)|descrie|je namijenjen[ao]?|je namenjen[ao]?|opisuje"
@@ -47,13 +48,16 @@ _DEFINES = re.compile(
     re.IGNORECASE,
 )
 _SUBJECT = re.compile(
-    r"^(?:the|this|these|our|der|die|das|dieses?r?|le|la|les|cet?t?e?|el|los|est[ea]|il|lo|quest[oa]"
-    r"|l['’]|o|a|este|esta|de|het|deze|dit|denna|detta|den|det|ten|to|tato|tento|ši[ss]?|šis|данн\w+"
+    r"^(?:the|this|these|our|der|die|das|dieses?r?|le|la|les|cet?t?e?|el|los|est[ea]|il|lo"
+    r"|quest[oa]"
+    r"|l['’]|o|a|este|esta|de|het|deze|dit|denna|detta|den|det|ten|to|tato|tento|ši[ss]?|šis"
+    r"|данн\w+"
     r"|эт\w+|настоящ\w+|ц[еяй]\w?|дан\w+)(?!\w)|^(?:本|この|该|此)",
     re.IGNORECASE,
 )
 _DOCUMENT_WORDS = re.compile(
-    r"(?<!\w)(?:purpose of this|(?:this|the|dieses?|diese|ce|cette|este|esta|questo|questa|данн\w+|настоящ\w+|цей|ця|šis|ši)"
+    r"(?<!\w)(?:purpose of this|(?:this|the|dieses?|diese|ce|cette|este|esta|questo|questa"
+    r"|данн\w+|настоящ\w+|цей|ця|šis|ši)"
     r" (?:\w+ )?(?:manual|document|guide|handbook|booklet|handbuch|anleitung|dokument|manuel|guide"
     r"|notice|guía|manuale|guida|руководств\w+|инструкци\w+|документ\w*|посібник\w*|інструкці\w+"
     r"|vadovas|instrukcija))(?!\w)",
@@ -63,12 +67,14 @@ _DOCUMENT_WORDS = re.compile(
 _NOT_DESCRIPTIVE = re.compile(
     r"(?<!\w)(?:warning|caution|danger|warranty|guarantee|liab\w+|copyright|trademarks?|rights"
     r"|reserved|fcc|complies|please|thank|congratulat\w+|must|should|do not|don['’]t|never|if|when"
-    r"|note|refer|see|figure|table|page|chapter|shown|hazard\w*|injur\w+|shock|risk|damage\w*|i|my|we"
+    r"|note|refer|see|figure|table|page|chapter|shown|hazard\w*|injur\w+|shock|risk|damage\w*|i"
+    r"|my|we"
     r"|warnung|vorsicht|gefahr|garantie|haftung|bitte|müssen|nicht|wenn|siehe|abbildung"
     r"|avertissement|attention|danger|garantía|garantie|veuillez|doit|ne pas|si|voir|figure"
     r"|advertencia|atención|peligro|debe|por favor|véase|figura|avvertenza|attenzione|pericolo"
     r"|garanzia|deve|vedi|внимание|осторожно|гарант\w+|запрещ\w+|необходимо|следует|если|см|рис"
-    r"|рисун\w+|увага|обережно|гарант\w+|заборон\w+|необхідно|якщо|мал|garantij\w*|dėmesio|draudžiama"
+    r"|рисун\w+|увага|обережно|гарант\w+|заборон\w+|необхідно|якщо|мал|garantij\w*|dėmesio"
+    r"|draudžiama"
     r"|jei|žr|gwaranc\w+|uwaga|ostrzeżenie|jeśli|nie|patrz|záruka|pozor|varování|pokud|nesmí)(?!\w)"
     r"|警告|注意|危険|危险|保証|保证|してください|请",
     re.IGNORECASE,
@@ -76,14 +82,17 @@ _NOT_DESCRIPTIVE = re.compile(
 _INTRODUCTION = re.compile(
     r"introduction|overview|general(?: description| information)?|description|about(?: this.*)?"
     r"|purpose|product (?:introduction|overview|description)|features|foreword|preface|scope"
-    r"|einleitung|einführung|überblick|allgemeines|beschreibung|introducción|descripción|generalidades"
+    r"|einleitung|einführung|überblick|allgemeines|beschreibung|introducción|descripción"
+    r"|generalidades"
     r"|présentation|généralités|introduzione|descrizione|generalità|назначение.*|введение"
     r"|общие сведения|описание.*|призначення.*|вступ|загальні відомості|опис.*|paskirtis|įvadas"
-    r"|aprašymas|veikimo aprašymas.*|wstęp|wprowadzenie|opis|úvod|popis|概要|はじめに|機能概要|简介|介绍"
-    r"|.{0,6}简介|产品介绍|概述",
+    r"|aprašymas|veikimo aprašymas.*|wstęp|wprowadzenie|opis|úvod|popis|概要|はじめに|機能概要"
+    r"|.{0,6}(?:简介|介绍)|概述",
     re.IGNORECASE,
 )
+_MARK_LENGTH = 24
 _ITEM_MARK = re.compile(r"^(?:\W|[\dIVX]+(?:[.)]\d*)+\s|\s)+")
+_WORD = re.compile(r"[^\W\d_]{3,}(?:/[^\W\d_]+)?")
 _HEAD_NUMBER = re.compile(r"^[\d.\s)、IVX]+|^[一二三四五六七八九十]+、")
 
 
@@ -106,8 +115,7 @@ def find_description(title: TitleFinding, pages: Pages) -> Field:
     names = {
         word
         for line in title.lines
-        for word in fold(vocabulary.without_kind(line.text)).split()
-        if len(word) >= 3
+        for word in _WORD.findall(fold(vocabulary.without_kind(line.text)))
     }
     best: tuple[int, int, _Sentence] | None = None
     for sentence in _sentences(pages):
@@ -136,7 +144,7 @@ def _score(sentence: _Sentence, models: list[str], names: set[str]) -> int:
     if any(model in head for model in models):
         score += 2
     elif any(name in head for name in names):
-        score += 1
+        score += 2 if any(folded.startswith(name) for name in names) else 1
     if _SUBJECT.match(text):
         score += 1
     if _DOCUMENT_WORDS.search(text[:60]):
@@ -155,9 +163,7 @@ def _sentences(pages: Pages) -> Iterator[_Sentence]:
         introduced = False
         paragraph: list[Line] = []
         for line in (*lines, None):
-            if line is not None and line.running:
-                continue
-            if line is not None and paragraph and (line.kind == "prose" or _is_tail(line)):
+            if line is not None and paragraph and _goes_on(line):
                 paragraph.append(line)
                 continue
             for text, quote in _cut(paragraph):
@@ -165,16 +171,21 @@ def _sentences(pages: Pages) -> Iterator[_Sentence]:
                 order += 1
             # A numbered heading may have its text on the same line.
             starts = line is not None and (
-                line.kind == "prose" or (line.kind == "item" and line_kinds.is_prose(line.text))
+                _is_prose(line) or (line.kind == "item" and line_kinds.is_prose(line.text))
             )
             paragraph = [line] if line is not None and starts else []
             if line is not None and line.kind in ("heading", "item", "section_heading"):
                 introduced = _is_introduction(line.text)
 
 
-def _is_tail(line: Line) -> bool:
-    """Whether a short line ends the sentence that the lines before it began."""
-    return line.kind == "heading" and line.text[-1] in ".。" and line.text[0].islower()
+def _is_prose(line: Line) -> bool:
+    return line.kind == "prose" and not line.running
+
+
+def _goes_on(line: Line) -> bool:
+    """Whether a line goes on with a paragraph, or is the short last line of its last sentence."""
+    tail = line.kind == "heading" and line.text[-1] in ".。" and line.text[0].islower()
+    return not line.running and (tail or line.kind == "prose")
 
 
 def _is_introduction(text: str) -> bool:
@@ -186,8 +197,9 @@ def _cut(paragraph: list[Line]) -> Iterator[tuple[str, str]]:
     if not paragraph:
         return
     printed = "\n".join(line.printed for line in paragraph)
-    printed = _ITEM_MARK.sub("", printed)
-    least, most = _LENGTH
+    mark = _ITEM_MARK.match(printed, 0, _MARK_LENGTH)
+    printed = printed[mark.end() :] if mark else printed
+    least, most = LENGTH
     start = 0
     for match in _SENTENCE_END.finditer(printed):
         quote = printed[start : match.start()].strip()

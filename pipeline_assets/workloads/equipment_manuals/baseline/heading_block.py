@@ -20,14 +20,26 @@ _SPARSE_LINES = 8  # a cover page has few lines beside its title
 _LOGO_LINES = 2
 _LOGO_WORDS = 2
 _MAKER_WORDS = 4
+_UNCLEAR_LINES = 3  # behind a title; many more are the labels of a drawing
 _NAME_PAGES = 3  # a product's name is used throughout a document
 
 _ENDS = frozenset(("prose", "item", "contents_heading", "contents_entry", "section_heading"))
 # What a cover prints under its title. Once the title has begun, such a line ends it.
 _SIDE = frozenset(
-    ("date", "revision", "copyright", "byline", "company", "address", "phone", "link")
+    (
+        "date",
+        "revision",
+        "copyright",
+        "byline",
+        "company",
+        "address",
+        "phone",
+        "link",
+        "language_name",
+    )
 )
 _IMPRINT = re.compile(r"^[^\W\d_]+,? (?:19|20)\d\d(?: ?[гр]\.?)?$")  # place and year of printing
+_NUMBER_ALONE = re.compile(r"^\d{3,4}$")
 _OPEN_END = re.compile(
     r"(?:[:,&/–—-]|(?<!\w)(?:and|or|of|for|the|und|für|et|de|des|du|la|y|e|и|та))$"
 )
@@ -69,11 +81,15 @@ def gather(lines: Sequence[Line], usage: Usage) -> Block:
             block.append(line)
     if end is not None and end.kind == "prose" and end.text[0].islower() and block:
         block.pop()  # it is the first line of this paragraph
+    # A number alone may be the model ("564") as well as the number of the page.
+    last = block[-1] if block else None
+    numbers = [line for line in _until(lines, last) if _NUMBER_ALONE.match(line.text)]
     printed = [line for line in lines if line.kind not in ("page_number", "marks")]
     return Block(
         lines=_without_repeats(block),
         sparse=end is None and len(printed) <= _SPARSE_LINES,
         before_contents=end is not None and end.kind == "contents_heading",
+        doubtful=any(not line.running for line in numbers),
     )
 
 
@@ -113,19 +129,27 @@ def cut_to_title(block: Block, usage: Usage) -> Block:
     if not kinds:
         return block
     last = kinds[0]
-    named = any(at <= last for at in models) or _names_subject(lines[: last + 1])
-    if not named:
-        # "Instruction manual" may stand above the name of what it is about.
-        below = next((at for at in models if last < at <= last + 2), None)
-        if below is None and block.sparse and len(lines) <= MAX_TITLE_LINES:
+    before = " ".join(line.text for line in lines[: last + 1])
+    kind_first = not vocabulary.says_more_than_kind(before)
+    if not any(at <= last for at in models):
+        # "Instruction manual" may stand above the name of what it is about, and a complete title
+        # above the model.
+        reach = 2 if kind_first else 1
+        below = next((at for at in models if last < at <= last + reach), None)
+        if below is None and kind_first and block.sparse and len(lines) <= MAX_TITLE_LINES:
             return block
         last = below if below is not None else last
     while last + 1 < len(lines) and _goes_on(lines[last].text, lines[last + 1].text):
         last += 1
-    # A model beside a title that leaves it out, or more lines on a cover: the cut may be wrong.
-    cut_off = bool(models) and models[0] > last and models[0] < 2 * MAX_TITLE_LINES
-    trailing = block.sparse and last + 1 < len(lines)
-    return replace(block, lines=lines[: last + 1], doubtful=block.doubtful or cut_off or trailing)
+    # A model beside a title that leaves it out, or more lines that may belong to it.
+    cut_off = bool(models) and last < models[0] < 2 * MAX_TITLE_LINES
+    behind = len(lines) - 1 - last
+    unclear = behind > 0 and (block.sparse or (kind_first and behind <= _UNCLEAR_LINES))
+    return replace(block, lines=lines[: last + 1], doubtful=block.doubtful or cut_off or unclear)
+
+
+def _until(lines: Sequence[Line], last: Line | None) -> Sequence[Line]:
+    return lines[: lines.index(last)] if last is not None and last in lines else ()
 
 
 def _is_beside_title(line: Line, usage: Usage) -> bool:
@@ -164,11 +188,6 @@ def _is_used(name: str, usage: Usage) -> bool:
     if name == name.lower():
         return False
     return len(usage.of(name).pages) >= _NAME_PAGES or usage.has_common_noun(name)
-
-
-def _names_subject(lines: Sequence[Line]) -> bool:
-    text = " ".join(line.text for line in lines)
-    return len(lines) > 1 and vocabulary.says_more_than_kind(text)
 
 
 def _goes_on(text: str, following: str) -> bool:

@@ -17,30 +17,36 @@ _TOKEN = re.compile(rf"(?<![\w.@/\\-]){_PART}(?:[-‐‑–/.+]{_PART})*\+?(?![\
 _SPACED = re.compile(
     r"(?<![\w.-])(?P<name>[A-ZА-ЯЁІЇЄ]{1,4}) (?P<number>\d{2,5}[A-Z]{0,2})(?![\w.-])"
 )
-_LETTER = re.compile(r"[^\W\d_]")
-_DIGIT = re.compile(r"\d")
 
 _UNIT = (
-    r"(?:[kmMGµμun]?(?:V|A|W|VA|Hz|F|Ω|ohm|H|Pa|bar|J|N|Nm)(?:ac|dc|pp|rms|h)?|[VA](?:AC|DC)|dB[mivuW]?"
-    r"|[kMGT]?(?:bit|bits|byte|bps|bit/s|B)|[KMGT]B|[KMG]|[cmkµμn]?m|[mµ]?[sgl]|kg|lbs?|oz|ft|in|inch"
+    r"(?:[kmMGµμun]?(?:V|A|W|VA|Hz|F|Ω|ohm|H|Pa|bar|J|N|Nm)(?:ac|dc|pp|rms|h)?|[VA](?:AC|DC)"
+    r"|dB[mivuW]?"
+    r"|[kMGT]?(?:bit|bits|byte|bps|bit/s|B)|[KMGT]B|[KMG]|[cmkµμn]?m|[mµ]?[sgl]|kg|lbs?|oz|ft|in"
+    r"|inch"
     r"|h|min|sec|ms|ns|rpm|°?[CF]|x|X|p|i|P|D|G|st|nd|rd|th|er|e|ème|pin|pins|ch|way|port|bay"
     r"|V/\d+\w*|er|te|ой|й|го|мм|см|м|кг|г|В|А|Вт|кВт|Гц|кГц|МГц|мА|мкФ|Ом|кОм|мс|шт|л|год|р|г)"
 )
 _STANDARD = (
-    r"(?:ISO|IEC|EN|DIN|IEEE|ANSI|ITU|ETSI|ASTM|VDE|UL|CSA|GOST|ГОСТ|ДСТУ|ТУ|EIA|TIA|JIS|BS|NF|IPC"
-    r"|RFC|CCITT|ECMA|SMPTE|CISPR|FIPS|NEMA|ATEX|CFR)[-/ ]?\d[\w./-]*"
-    r"|GB(?:/T)?[- ]?\d{3,}[\w./-]*|\d+/\d+/E[CU]|(?:EC|EU|EEC)[- ]?\d+/\d+"
+    r"(?:ISO|IEC|DIN|IEEE|ANSI|ITU|ETSI|ASTM|GOST|ГОСТ|ДСТУ|EIA|JIS|IPC|RFC|CCITT|ECMA|SMPTE|CISPR"
+    r"|FIPS|NEMA|ATEX|CFR)[-/ ]?\d[\w./-]*"
+    r"|(?:EN|BS|NF|UL|VDE|CSA|TIA|ТУ|GB(?:/T)?)[- ]?\d{3,}[\w./-]*"
+    r"|\d+/\d+/E[CU]|(?:EC|EU|EEC)[- ]?\d+/\d+"
     r"|IP-?[0-6X][0-9X]K?|IK\d\d|802\.\d+\w*|X\.\d{2,3}"
 )
 _INTERFACE = (
-    r"RS-?(?:232|422|423|485)\w?|USB-?[\d.]+\w*|HDMI-?[\d.]+|DDR[\dL]+|PCI-?E?x?\d*|SATA\d*|RJ-?\d+\w?"
+    r"RS-?(?:232|422|423|485)\w?|USB-?[\d.]+\w*|HDMI-?[\d.]+|DDR[\dL]+|PCI-?E?x?\d*|SATA\d*"
+    r"|RJ-?\d+\w?"
     r"|D[BE]-?\d{1,2}|CAT-?\d\w?|I[2²][CS]|PS/2|DVB-?\w\d?|WI-?FI-?\d|\d+G|IPV[46]|TCP/IPV?\d?"
 )
 _FORMAT = (
     r"MP[34]|MPEG-?\d\w*|H\.?26\d|JPEG\d*|AC-?3|UTF-?\d+|UCS-?\d|SHA-?\d+|MD5|AES-?\d*|WPA\d"
-    r"|HTML\d?|CSS\d|FAT(?:12|16|32)|EXT\d|X86(?:[-_]64)?|X64|ARM(?:V\d\w*|64)|OS/2|WIN\d+|WINDOWS\d+"
+    r"|HTML\d?|CSS\d|FAT(?:12|16|32)|EXT\d|X86(?:[-_]64)?|X64|ARM(?:V\d\w*|64)|OS/2|WIN\d+"
+    r"|WINDOWS\d+"
 )
-_MATERIAL = r"CO2|H2O|NH3|O2|N2|R-?(?:32|134A|290|404A|407C|410A|449A|454B|600A|744)|CR-?\d{4}|LR-?\d{1,2}|(?:AA|AAA)-?\d"
+_MATERIAL = (
+    r"CO2|H2O|NH3|O2|N2|R-?(?:32|134A|290|404A|407C|410A|449A|454B|600A|744)|CR-?\d{4}"
+    r"|LR-?\d{1,2}|(?:AA|AAA)-?\d"
+)
 _SIZE = (
     r"M(?:\d|1\d|2[0-4])(?:[x×][\d.]+)?|[AB][0-6]|P[HZ]\d|PT100|TX\d{1,2}"
     r"|\d+[x×*]\d+(?:[x×*]\d+)?\w*|\d+(?:-[^\W\d_]{2,})+(?:-\d)?"
@@ -66,9 +72,12 @@ _NOT_MODELS = re.compile(
 _SIZED = re.compile(rf"[±~<>≤≥+-]?\d+(?:[.,/-]\d+)*[-]?(?:{_UNIT})(?:[-/]\d+(?:{_UNIT})?)*")
 _ORDINARY = re.compile(r"[a-zа-яёіїє]+")
 _SPACED_NOT_NAMES = re.compile(
-    r"NO|NR|REV|VER|VOL|PAGE|FIG|TAB|PART|STEP|DAY|WEEK|YEAR|JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT"
-    r"|NOV|DEC|MAI|MÄR|OKT|DEZ|ISO|IEC|EN|DIN|RS|USB|IP|UL|CE|RFC|BS|TEL|FAX|BOX|DVD|CD|TO|OF|IN|AT|BY"
-    r"|AND|FOR|THE|ON|MAX|MIN|ГОСТ|ТУ|ТОВ|СТР|РИС|AV|ST|CH|WIN|COM|LPT|PORT|PIN|TYP|SET|LED|AC|DC|CAN"
+    r"NO|NR|REV|VER|VOL|PAGE|FIG|TAB|PART|STEP|DAY|WEEK|YEAR|JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP"
+    r"|OCT"
+    r"|NOV|DEC|MAI|MÄR|OKT|DEZ|ISO|IEC|EN|DIN|RS|USB|IP|UL|CE|RFC|BS|TEL|FAX|BOX|DVD|CD|TO|OF|IN"
+    r"|AT|BY"
+    r"|AND|FOR|THE|ON|MAX|MIN|ГОСТ|ТУ|ТОВ|СТР|РИС|AV|ST|CH|WIN|COM|LPT|PORT|PIN|TYP|SET|LED|AC|DC"
+    r"|CAN"
 )
 
 _BOUNDARY_BEFORE = r"(?<![^\W_])"
@@ -136,7 +145,7 @@ def find_tokens(text: str) -> tuple[Token, ...]:
 
 def looks_like_model(token: str) -> bool:
     """Whether a token without spaces has the looks of a model or part number."""
-    if not (_LETTER.search(token) and _DIGIT.search(token)):
+    if not (any(map(str.isalpha, token)) and any(map(str.isdigit, token))):
         return False
     if len(token) < 2 or len(token) > 40:
         return False

@@ -19,10 +19,14 @@ from pipeline_assets.workloads.equipment_manuals.baseline.title import TitleFind
 from pipeline_assets.workloads.equipment_manuals.baseline.usage import Usage
 from pipeline_assets.workloads.text_folding import fold
 
-_MAX_IDENTIFIERS = 8  # more in a title or on a label is a family: which are meant, a person says
+MAX_IDENTIFIERS = 8  # more in a title or on a label is a family: which are meant, a person says
 _LABEL_PAGES = 2
 _MAX_NAME_WORDS = 5
 _SHARED_STEM = re.compile(r"[^\W_]/\d+[^\W\d_]{0,2}$")
+# A name may go on behind its first token ("TD-5 Mark 2"): what is printed there belongs to it.
+_GOES_ON = re.compile(
+    r"\s+(?:model|mod\.?|mark|mk|series|serie|type|typ|version|gen)\s?\w*\d", re.I
+)
 # A lone number behind a capitalised name may be a model ("Model 4") or not ("Chapter 2").
 _NAME_AND_NUMBER = re.compile(r"(?<!\w)[^\W\d_]{2,} ?\d{1,5}(?![\w.,:/-])")
 
@@ -32,7 +36,7 @@ def find_identifiers(title: TitleFinding, pages: Pages, usage: Usage) -> list[Fi
     from_title = _from_title(title, usage)
     if from_title:
         return from_title
-    return _from_labels(pages, usage)
+    return _from_labels(title, pages, usage)
 
 
 def _from_title(title: TitleFinding, usage: Usage) -> list[Field]:
@@ -56,7 +60,7 @@ def _from_title(title: TitleFinding, usage: Usage) -> list[Field]:
     if not fields:
         # Only "for X" is printed: X may be the subject, or all that is named is a host.
         fields = [_as_uncertain(field) for field in hosts]
-    if len(fields) > _MAX_IDENTIFIERS:
+    if len(fields) > MAX_IDENTIFIERS:
         fields = [_as_uncertain(field) for field in fields]
     return fields
 
@@ -69,7 +73,10 @@ def _names_in(line: Line, usage: Usage) -> list[tuple[str, int, bool]]:
         return [_weak_name(line, tokens[0], usage)]
     names = []
     for token in strong:
-        sure = usage.of(token.text).recurs and not _SHARED_STEM.search(token.text)
+        cut = _SHARED_STEM.search(token.text) or _GOES_ON.match(
+            line.text, token.start + len(token.text)
+        )
+        sure = usage.of(token.text).recurs and not cut
         names.append((token.text, token.start, sure))
     if not names:
         match = _NAME_AND_NUMBER.search(line.text)
@@ -88,23 +95,24 @@ def _weak_name(line: Line, token: Token, usage: Usage) -> tuple[str, int, bool]:
     return token.text, token.start, False
 
 
-def _from_labels(pages: Pages, usage: Usage) -> list[Field]:
+def _from_labels(title: TitleFinding, pages: Pages, usage: Usage) -> list[Field]:
     """Models behind a label on the first pages, where the title has none."""
+    certain = title.field.status == "found"
     fields: list[Field] = []
     seen: set[str] = set()
     for lines in pages.front[:_LABEL_PAGES]:
         for line in lines:
             rest = vocabulary.after_model_label(line.text)
-            if rest is None:
+            if rest is None or line.kind == "prose":
                 continue
             for token in find_tokens(rest):
                 key = fold(token.text)
                 if key in seen:
                     continue
                 seen.add(key)
-                sure = not token.weak and usage.of(token.text).recurs
+                sure = certain and not token.weak and usage.of(token.text).recurs
                 fields.append(_field(token.text, line, sure=sure))
-    if len(fields) > _MAX_IDENTIFIERS:
+    if len(fields) > MAX_IDENTIFIERS:
         fields = [_as_uncertain(field) for field in fields]
     return fields
 

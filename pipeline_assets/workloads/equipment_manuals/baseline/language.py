@@ -12,6 +12,7 @@ from resources import language as detector
 _PAGES = 10  # spread over the whole document: a manual in several languages shows them
 _CHARACTERS = 10_000  # of all sampled pages together; detection takes about a millisecond for 1,000
 _ENOUGH = 400  # letters of running text; with less, headings and labels are read too
+_TOO_LITTLE = 30  # letters; a label or two has no language
 _QUOTE = (30, 220)  # letters: long enough to tell, short enough to read
 _QUOTES_TRIED = 20
 
@@ -22,11 +23,13 @@ def find_language(pages: Sequence[PageText]) -> Field:
     body = [line for line in lines if line_kinds.may_be_prose(line.quote) or _is_dense(line.quote)]
     enough = sum(detector.weight(line.quote) for line in body) >= _ENOUGH
     chosen = body if enough else lines
-    detected = detector.detect("\n".join(line.quote for line in chosen))
+    text = "\n".join(line.quote for line in chosen)
+    if detector.weight(text) < _TOO_LITTLE:
+        return ABSENT
+    detected = detector.detect(text)
     if detected.language is None:
-        if not detected.languages:
-            return ABSENT
-        return Field(value=detected.languages[0], status="uncertain", evidence=[])
+        candidate = detected.languages[0] if detected.languages else None
+        return Field(value=candidate, status="uncertain", evidence=[])
     evidence = _evidence(chosen, detected.language)
     clear = len(detected.languages) == 1 and evidence is not None
     return Field(

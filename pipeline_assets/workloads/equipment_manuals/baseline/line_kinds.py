@@ -7,6 +7,7 @@ Rules about several lines together belong to the modules that find fields.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Literal
 
 from pipeline_assets.workloads.equipment_manuals.baseline import vocabulary
@@ -30,23 +31,27 @@ Kind = Literal[
     "byline",
     "page_number",
     "document_number",
+    "language_name",  # "English", on a cover
     "marks",  # no letters or digits to speak of
 ]
 
 _LINK = re.compile(r"https?://|www\.|[\w.+-]+@[\w-]+\.\w|\b[\w-]+\.(?:com|org|net|info)\b", re.I)
 _STAMP = re.compile(
     r"^(?:downloaded|printed|provided|scanned|hosted|distributed|heruntergeladen|téléchargé"
-    r"|descargado|скачано)(?!\w)|copyrighted by|all manuals|free manuals",
+    r"|descargado|скачано)(?!\w)|copyrighted by",
     re.I,
 )
 _FILE_NAME = re.compile(r"^\S+\.(?:pdf|docx?|indd|qxd|fm|odt|html?|dwg|cdr|p65|book|xml)$", re.I)
 _PHONE = re.compile(
     r"^(?:(?:tel|fax|phone|telephone|telefon|telefono|teléfono|téléphone|mobile|hotline|тел|факс"
-    r"|телефон|twx|telex|faks|faksas|電話|电话|传真)\b.{0,12}\d|[+(]?\d[\d ()/.+-]{7,}$)",
+    r"|телефон|twx|telex|faks|faksas|電話|电话|传真)\b.{0,12}\d"
+    r"|(?=[+(]|(?:\D*\d){9})[+(]?\d[\d ()/.+-]{7,}$)",
     re.I,
 )
 _ADDRESS = re.compile(
-    r"^(?=.*\d).*?(?:\bP\.? ?O\.? ?Box\b|\b(?:[A-Z]{1,3}-\d{5}|(?:A|B|CH|DK|H|L|LV|N|NL|SI)-\d{4}) [^\W\d_a-z]\w+|\b[A-Z]{2} \d{5}(?:-\d{4})?$"
+    r"^(?=.*\d).*?(?:\bP\.? ?O\.? ?Box\b"
+    r"|\b(?:[A-Z]{1,3}-\d{5}|(?:A|B|CH|DK|H|L|LV|N|NL|SI)-\d{4}) [^\W\d_]{3,}"
+    r"|\b[A-Z]{2} \d{5}(?:-\d{4})?$"
     r"|\b\d+\w? (?:[\w.]+ ){0,3}(?:street|st\.|avenue|ave\.?|road|rd\.?|drive|dr\.|lane|blvd\.?"
     r"|boulevard|way|court|parkway|highway)(?!\w)"
     r"|\w*(?:str\.|straße|strasse|gasse) ?\d+|\b(?:rue|via|calle|avenida|rua|plaza|ul\.|ulica) .*\d"
@@ -66,27 +71,46 @@ _COPYRIGHT = re.compile(
     re.I,
 )
 _MONTH = (
-    r"(?:jan|feb|fév|mar|apr|avr|abr|may|mai|maj|jun|juin|jul|juil|aug|aoû|ago|sep|set|oct|okt|ott"
-    r"|nov|dec|déc|dez|dic|ene|gen|мар|янв|фев|апр|ма[йя]|июн|июл|авг|сен|окт|ноя|дек|січ|лют|бер"
-    r"|кві|тра|чер|лип|сер|вер|жов|лис|гру|mär|giu|lug|mag)\w*"
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
+    r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?|januar|februar|märz|mai|juni|juli"
+    r"|okt(?:ober)?|dez(?:ember)?|janvier|février|mars|avril|juin|juillet|août|septembre|octobre"
+    r"|novembre|décembre|enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|octubre"
+    r"|noviembre|diciembre|gennaio|febbraio|aprile|maggio|giugno|luglio|settembre|ottobre|dicembre"
+    r"|janeiro|fevereiro|março|maio|junho|julho|setembro|outubro|novembro|dezembro|januari|maart"
+    r"|mei|augustus|styczeń|luty|marzec|kwiecień|maj|czerwiec|lipiec|sierpień|wrzesień|październik"
+    r"|listopad|grudzień|sausio|vasario|kovo|balandžio|gegužės|birželio|liepos|rugpjūčio|rugsėjo"
+    r"|spalio|lapkričio|gruodžio|январ[ья]|феврал[ья]|марта?|апрел[ья]|ма[йя]|июн[ья]|июл[ья]"
+    r"|августа?|сентябр[ья]|октябр[ья]|ноябр[ья]|декабр[ья]|січ(?:ень|ня)|лют(?:ий|ого)"
+    r"|берез(?:ень|ня)|квіт(?:ень|ня)|трав(?:ень|ня)|черв(?:ень|ня)|лип(?:ень|ня)|серп(?:ень|ня)"
+    r"|верес(?:ень|ня)|жовт(?:ень|ня)|листопада?|груд(?:ень|ня))"
 )
 _DATE_TOKENS = re.compile(
     rf"(?<!\w)(?:{_MONTH}\.?|\d{{1,4}}(?:st|nd|rd|th)?|date|datum|fecha|data|дата|as of|de|del|of"
-    r"|printed in \w+(?: \w+)?|г|год|року|р|m)(?!\w)|[年月日.,/:;()\s–-]",
+    r"|printed in \w+(?: \w+)?|год|года|року|г|р|m|d)(?!\w)|\d{1,4}[年月日]|[.,/:;()\s–-]",
     re.I,
 )
+_YEAR_OR_DAY = re.compile(
+    r"(?<!\d)(?:19|20)\d\d(?!\d)|(?<!\d)\d{1,2}[./-]\d{1,2}[./-]\d{2,4}(?!\d)"
+)
 _REVISION = re.compile(
-    r"^(?:(?:document |doc\.? |manual |firmware |software |fw |sw )?(?:rev|revision|version|ver|vers"
+    r"^(?:(?:document |doc\.? |manual |firmware |software |fw |sw )?(?:rev|revision|version|ver"
+    r"|vers"
     r"|issue|edition|release|stand|ausgabe|auflage|édition|edición|versión|versione|edizione|wersja"
     r"|wydanie|verze|versija|leidimas|версия|версія|редакция|редакція|издание|видання|ред|päivitys"
     r"|last (?:updated?|modified)|updated|modified|preliminary|draft)(?!\w)\W{0,3}"
-    r"(?=.{0,40}$)(?:.*\d|[A-Z]\b|$)|v\.? ?\d+(?:\.\d+)*[a-z]?$|\d+(?:st|nd|rd|th) edition)"
+    r"(?=.{0,40}$)(?:.*\d|[A-Z]\b|$)|v\.? ?\d+(?:\.\d+)*[a-z]?$|[\w-]+ edition(?!\w).*)"
     r"|^(?:第[\d一二三四五六七八九十]+版|版本|バージョン|改訂)",
     re.I,
 )
 _BYLINE = re.compile(
-    r"^(?:by|von|par|por|di|authors?|autor|auteur|автор|written by|prepared by|edited by"
-    r"|translated by|the .{1,30} team)(?!\w)(?! the )",
+    r"^(?:by(?! the )|von|par|por|di|authors?|autor|auteur|автор|written by|prepared by|edited by"
+    r"|translated by|the .{1,30} team)(?!\w)",
+    re.I,
+)
+_LANGUAGE_NAME = re.compile(
+    r"^(?:english|deutsch|german|français|francais|french|español|espanol|spanish|italiano|italian"
+    r"|português|nederlands|dutch|svenska|dansk|norsk|suomi|polski|česky|čeština|magyar|română"
+    r"|русский|українська|lietuvių|latviešu|eesti|türkçe|ελληνικά|日本語|中文|한국어|简体中文)$",
     re.I,
 )
 _PAGE_NUMBER = re.compile(
@@ -95,14 +119,16 @@ _PAGE_NUMBER = re.compile(
     re.I,
 )
 _DOCUMENT_NUMBER = re.compile(
-    r"^(?:(?:document|doc|part|order|ordering|manual|publication|pub|catalog(?:ue)?|item|art|artikel"
+    r"^(?:(?:document|doc|part|order|ordering|manual|publication|pub|catalog(?:ue)?|item|art"
+    r"|artikel"
     r"|bestell|dokument|sach|form|literature|lit|drawing|print|stock|code|réf(?:érence)?|ref|pn|p/n"
     r"|isbn|issn|s/n|fcc id|ic)(?:[- ]?(?:no|nr|number|num|nummer|n°|#|code|id))?\s*[.:#№]+"
-    r"|(?:no|nr|n°|№|#)\.? ?\d)|^\d[\d ./()-]{4,}[A-Z]?$|^[A-ZА-Я]{2,4}\d?\.\d{3,6}\.\d{3}(?:\D.{0,12})?$",
+    r"|(?:no|nr|n°|№|#)\.? ?\d)|^\d[\d ./()-]{4,}[A-Z]?$"
+    r"|^[A-ZА-Я]{2,4}\d?\.\d{3,6}\.\d{3}(?:\D.{0,12})?$",
     re.I,
 )
 _ITEM = re.compile(
-    r"^(?:\d{1,2}(?:\.\d{1,2})*\s*[.)、）．]|\d{1,2}(?:\.\d{1,2}){1,3}\s|[ⅠⅡⅢⅣIVX]{1,4}[.)]\s"
+    r"^(?:\d{1,2}(?:\.\d{1,2})*\s*[.)、）．](?!\d)|\d{1,2}(?:\.\d{1,2}){1,3}\s|[ⅠⅡⅢⅣIVX]{1,4}[.)]\s"
     r"|[A-Za-zА-Я][.)]\s|[(（](?:\d{1,2}|[a-zア-ンа-я])[)）]|[•▪■●◦○◆►▶✓✔\uf000-\uf0ff*·–—-]\s"
     r"|[①-⑳]|[一二三四五六七八九十]{1,2}、|第[\d一二三四五六七八九十]+[章节])"
 )
@@ -113,21 +139,8 @@ _TWO_SENTENCES = re.compile(r"[^\W\d_]{2}[.!?] [^\Wa-z\d_]")
 _LETTER_RUN = re.compile(r"[^\W\d_]+")
 _DENSE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 
-# Asked in this order, of lines that are no running text.
-_SIDE_LINES: tuple[tuple[Kind, re.Pattern[str]], ...] = (
-    ("stamp", _STAMP),
-    ("link", _LINK),
-    ("file_name", _FILE_NAME),
-    ("copyright", _COPYRIGHT),
-    ("phone", _PHONE),
-    ("document_number", _DOCUMENT_NUMBER),
-    ("revision", _REVISION),
-    ("company", _COMPANY),
-    ("address", _ADDRESS),
-    ("byline", _BYLINE),
-    ("item", _NUMBERED),
-)
-
+# Code points; some questions take time that grows with the square of the length.
+_LONGEST_HEADING = 300
 # Words that make a line running text: of any kind, of a line nearly all in lower case, of a line
 # that ends in some punctuation, of one that ends in a full stop, of one among running text.
 _PROSE_WORDS = 12
@@ -136,29 +149,16 @@ _CLAUSE_WORDS = 7
 _SENTENCE_WORDS = 5
 _CONTEXT_WORDS = 4
 _DENSE_PROSE = 24  # signs; headings in Chinese and Japanese are shorter
+_DENSE_MIXED = 12  # of a line of at least this length, the rest being Latin names and figures:
+_MIXED_LENGTH = 32
 
 
 def kind_of(text: str) -> Kind:
-    """The sort of a line without outer white space. The order of the questions matters."""
-    if _PAGE_NUMBER.match(text):
-        return "page_number"
-    alphanumeric = sum(map(str.isalnum, text))
-    if alphanumeric == 0 or (alphanumeric == 1 and text.isascii()):
-        return "marks"
-    if _ITEM.match(text) and not _COPYRIGHT.match(text):
-        return "item"
-    if _ENTRY.search(text):
-        return "contents_entry"
-    if is_prose(text):
+    """The sort of a line without outer white space; the first question that fits decides."""
+    if len(text) > _LONGEST_HEADING:
         return "prose"
-    if vocabulary.is_contents_heading(text):
-        return "contents_heading"
-    if vocabulary.is_section_heading(text):
-        return "section_heading"
-    if not _DATE_TOKENS.sub("", text):
-        return "date"
-    for kind, question in _SIDE_LINES:
-        if question.search(text):
+    for kind, fits in _QUESTIONS:
+        if fits(text):
             return kind
     return "heading"
 
@@ -168,6 +168,8 @@ def is_prose(text: str) -> bool:
     if not text.isascii():
         dense = len(_DENSE.findall(text))
         if dense >= _DENSE_PROSE or (dense and text.endswith("。")):
+            return True
+        if dense >= _DENSE_MIXED and len(text) >= _MIXED_LENGTH:
             return True
     words = _LETTER_RUN.findall(text)
     if len(words) < _SENTENCE_WORDS:
@@ -196,3 +198,46 @@ def lower_case_share(text: str) -> float:
     """The share of the words of `text` that begin in lower case; 0 when it has no words."""
     words = _LETTER_RUN.findall(text)
     return sum(word[0].islower() for word in words) / len(words) if words else 0.0
+
+
+def _is_marks(text: str) -> bool:
+    alphanumeric = sum(map(str.isalnum, text))
+    return alphanumeric == 0 or (alphanumeric == 1 and text.isascii())
+
+
+def _is_item(text: str) -> bool:
+    # "(c) 1999 ..." looks like an item of a list.
+    return _ITEM.match(text) is not None and _COPYRIGHT.match(text) is None
+
+
+def _is_date(text: str) -> bool:
+    return _YEAR_OR_DAY.search(text) is not None and not _DATE_TOKENS.sub("", text)
+
+
+def _matching(pattern: re.Pattern[str]) -> Callable[[str], bool]:
+    return lambda text: pattern.search(text) is not None
+
+
+# Running text comes early: a sentence may well have a link, a date or a company in it.
+_QUESTIONS: tuple[tuple[Kind, Callable[[str], bool]], ...] = (
+    ("page_number", _matching(_PAGE_NUMBER)),
+    ("marks", _is_marks),
+    ("item", _is_item),
+    ("contents_entry", _matching(_ENTRY)),
+    ("prose", is_prose),
+    ("contents_heading", vocabulary.is_contents_heading),
+    ("section_heading", vocabulary.is_section_heading),
+    ("stamp", _matching(_STAMP)),
+    ("link", _matching(_LINK)),
+    ("file_name", _matching(_FILE_NAME)),
+    ("copyright", _matching(_COPYRIGHT)),
+    ("date", _is_date),
+    ("phone", _matching(_PHONE)),
+    ("document_number", _matching(_DOCUMENT_NUMBER)),
+    ("revision", _matching(_REVISION)),
+    ("company", _matching(_COMPANY)),
+    ("address", _matching(_ADDRESS)),
+    ("byline", _matching(_BYLINE)),
+    ("language_name", _matching(_LANGUAGE_NAME)),
+    ("item", _matching(_NUMBERED)),
+)

@@ -19,6 +19,8 @@ COUNTED_PAGES = 60  # enough to see what repeats; a bound on time for long docum
 _PAGE_AT_END = re.compile(r"\s+(?:[-–|] ?)?\d{1,3}$")
 _LONG_WORD = re.compile(r"[^\W\d_]{4,}")
 _DIGITS = re.compile(r"\d+")
+_PAGE_CHARACTERS = 100_000  # a "page" may be a whole book without page breaks
+_PAGE_LINES = 400
 _MIN_REPEATS = 3
 _REPEATED_SHARE = 0.5  # of the pages; running heads may differ on left and right pages
 _FULL_STOPS = ".!?:。！？："
@@ -83,6 +85,7 @@ class Pages:
 
 def read_pages(pages: Sequence[PageText]) -> Pages:
     """Split the pages into lines and mark what repeats."""
+    pages = [PageText(page.number, page.text[:_PAGE_CHARACTERS]) for page in pages]
     counted = tuple(page for page in pages[:COUNTED_PAGES] if page.text.strip())
     repeated = _repeated_lines(counted)
     front = [lines for page in pages[:FRONT_PAGES] if (lines := _lines(page, repeated))]
@@ -122,7 +125,7 @@ def _lines(page: PageText, repeated: frozenset[str]) -> tuple[Line, ...]:
                 kind=line_kinds.kind_of(text),
                 running=_key(text) in repeated,
             )
-            for raw in page.text.splitlines()
+            for raw in page.text.splitlines()[:_PAGE_LINES]
             if (printed := raw.strip())
         )
     )
@@ -149,7 +152,8 @@ def _in_context(lines: tuple[Line, ...]) -> tuple[Line, ...]:
                 and not vocabulary.names_kind(line.text)
             )
             if continues or runs_on:
-                line = replace(line, kind="prose")
+                read.append(replace(line, kind="prose"))
+                continue
         read.append(line)
     return tuple(read)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pipeline_assets.workloads.equipment_manuals.answer import ABSENT, Evidence, Field, Status
 from pipeline_assets.workloads.equipment_manuals.baseline import vocabulary
@@ -27,8 +27,9 @@ from pipeline_assets.workloads.text_folding import fold
 _TITLE_PAGES = 3  # a title stands on the cover, or behind a blank or picture page
 _TEXT_LINES = 3  # behind a page with running text no cover follows
 _OPENING_LINES = 12
-_MAX_LENGTH = 200
+MAX_LENGTH = 200
 _LONE_WORDS = 8
+_NOISY_SHARE = 0.25  # of a page's headings
 
 _ODD = re.compile(r"[^\w\s.,:;/()\[\]'’‘`\"“”„«»&+®™©°#!?·•@%*–—―‐‑=-]|[_\ufffd]")
 _WORD = re.compile(r"[^\W\d_]+")
@@ -58,6 +59,8 @@ def find_title(pages: Pages, usage: Usage) -> TitleFinding:
     maker_lines = _maker_lines(pages)
     for lines in pages.front[:_TITLE_PAGES]:
         block = mark_maker(gather(lines, usage), maker_lines, usage)
+        if _is_noisy(lines):
+            block = replace(block, doubtful=True)
         finding = _judge(block, usage)
         if finding is None or finding.field.status != "found":
             finding = _lone_title_line(lines, block, usage) or finding
@@ -133,13 +136,20 @@ def _lone_title_line(lines: Sequence[Line], block: Block, usage: Usage) -> Title
 def _is_legible(text: str) -> bool:
     """Whether a line is clean print, not the noise of a bad scan or a wrong character map."""
     signs = [character for character in text if not character.isspace()]
-    if not signs or len(text) > _MAX_LENGTH or _ODD.search(text):
+    if not signs or len(text) > MAX_LENGTH or _ODD.search(text):
         return False
     letters = sum(character.isalpha() for character in signs)
     words = text.split()
     single = sum(len(word) == 1 and word.isalpha() and not _CJK.match(word) for word in words)
     noisy = any(_CASE_NOISE.search(word) for word in _WORD.findall(text))
     return 2 * letters >= len(signs) and letters >= 3 and 3 * single <= len(words) and not noisy
+
+
+def _is_noisy(lines: Sequence[Line]) -> bool:
+    """Whether many headings of a page hold signs that none has: a scan that was read badly."""
+    headings = [line for line in lines if line.kind == "heading"]
+    odd = sum(_ODD.search(line.text) is not None for line in headings)
+    return odd > _NOISY_SHARE * len(headings)
 
 
 def _joined(lines: Sequence[Line]) -> str:
@@ -149,7 +159,7 @@ def _joined(lines: Sequence[Line]) -> str:
 def _finding(lines: Sequence[Line], status: Status) -> TitleFinding:
     return TitleFinding(
         Field(
-            value=_joined(lines)[:_MAX_LENGTH],
+            value=_joined(lines)[:MAX_LENGTH],
             status=status,
             evidence=[Evidence(page=line.page, quote=line.printed) for line in lines],
         ),

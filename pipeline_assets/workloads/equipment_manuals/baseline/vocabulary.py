@@ -16,6 +16,7 @@ _KIND_WORDS: dict[str, str] = {
     r"|(?:kurz|schnell)einstieg|erste schritte|technische daten",
     "fr": r"modes? d['’]emploi|manuels?|notices?|guides? (?:de|d['’]|du|pour)|fiche technique"
     r"|instructions (?:de|d['’]|pour)|prise en main|démarrage rapide|livret",
+    "ro": r"manual de utilizare|manualul|instrucțiuni|ghid(?:ul)?|fișă tehnică",
     "es": r"manual(?:es)? (?:de|del|para)|guía|instrucciones|hoja de datos|ficha técnica"
     r"|inicio rápido",
     "pt": r"manual (?:do|da)|guia|instruções|folha de dados|início rápido",
@@ -27,7 +28,6 @@ _KIND_WORDS: dict[str, str] = {
     "pl": r"instrukcj[aei]|podręcznik|poradnik|karta katalogowa|przewodnik",
     "cs": r"návod\w*|příručka|uživatelská příručka|príručka|katalogový list|rychlý start",
     "hu": r"\w*útmutató\w*|kézikönyv|\w*utasítás|adatlap",
-    "ro": r"manual de utilizare|manualul|instrucțiuni|ghid(?:ul)?|fișă tehnică",
     "south-slavic": r"uputstv[oa]|upute|upu[tć]stvo|priručnik|navodila?|priročnik|упутство"
     r"|приручник|ръководство|инструкции|упатство",
     "et": r"\w*juhend\w*|käsiraamat",
@@ -72,23 +72,33 @@ _KIND = re.compile(
     re.IGNORECASE,
 )
 
-# Little words that may stand in a title without adding to it.
+# Words that a title may have beside the kind without saying what the document is about: who it is
+# for, what one does with it, in which language it is.
 _SMALL = re.compile(
-    r"(?<!\w)(?:the|a|an|of|for|and|und|et|y|e|i|и|та|і|ir|de|des|du|del|la|le|les|der|die|das|für"
-    r"|pour|para|per|для|по|з|user|users|user's|user’s|owner|owner's|owner’s|reference"
-    r"|complete|full|english|deutsch|français|español|italiano|русский|українська|short|brief"
-    r"|usuario|usuarios|uso|utilisation|utilisateur|utente|użytkownika|obsługi|vartotojo"
-    r"|эксплуатации|пользователя|пользования|користувача|експлуатації|оператора|operation"
-    r"|operating|quick|installation|montage|emploi|instalación|installazione"
-    r"|original|originale?s?|translation|original-|rev|version)(?!\w)"
-    r"|使用|操作|安装|用户|の|产品|製品|製",
+    r"(?<!\w)(?:the|a|an|of|for|to|and|your|this|und|et|y|e|i|и|та|і|ir|de|des|du|d|del|la|le|les"
+    r"|el|l|der|die|das|für|zur|zum|pour|para|per|для|по|do|da|k|ke|pro|voor|till|til|users?"
+    r"|owners?"
+    r"|operators?|s|reference|complete|full|short|brief|quick|easy|original|originale?s?"
+    r"|translation|rev|version|use|using|operation|operating|installation|service|maintenance"
+    r"|english|deutsch|français|español|italiano|русский|українська|polski|lietuvių"
+    r"|bedienung|montage|gebrauch|betrieb|emploi|utilisation|utilisateur|usage|entretien"
+    r"|usuarios?|usuári[oa]s?|uso|utilizador|utilização|operación|operação|funcionamiento"
+    r"|mantenimiento|manutenção|instalación|instalação|propietario|proprietário|utente|utilizzo"
+    r"|installazione|manutenzione|gebruik(?:er|ers)?|bruker|användar\w*|brugs\w*|käyttö\w*"
+    r"|obsług[ai]|użytkownika|użytkowania|montażu|instalacji|použití|obsluze|obsluhu|uživatele"
+    r"|használati|kezelési|felhasználói|utilizare|instalare|utilizatorului|za|uporabu|korištenje"
+    r"|lietošanas|lietotāja|vartotojo|naudojimo|naudotojo|montavimo|kasutus\w*|kullanım|kullanıcı"
+    r"|χρήσης|χρήστη|эксплуатации|пользователя|пользования|оператора|применению|монтажу"
+    r"|использованию|користувача|експлуатації|використання|користування|употреба|потребителя"
+    r"|사용|사용자|설치)(?!\w)|使用|操作|安装|安裝|用户|用戶|产品|產品|取扱|の|製品|製",
     re.IGNORECASE,
 )
 
 _CONTENTS = re.compile(
     r"(?:table of |short |brief )?contents|index|inhalt|inhaltsverzeichnis|sommaire|índice"
     r"|table des matières|tabla de contenidos?|contenidos?|contenuti|indice|sommario|inhoud"
-    r"|inhoudsopgave|indhold(?:sfortegnelse)?|innhold|innehåll(?:sförteckning)?|sisällys(?:luettelo)?"
+    r"|inhoudsopgave|indhold(?:sfortegnelse)?|innhold|innehåll(?:sförteckning)?"
+    r"|sisällys(?:luettelo)?"
     r"|spis treści|obsah|tartalom(?:jegyzék)?|cuprins|sadržaj|садржај|съдържание|turinys|saturs"
     r"|sisukord|содержание|оглавление|зміст|περιεχόμενα|içindekiler|目次|目录|目錄|목차|sumário"
     r"|daftar isi|mục lục|kazalo|vsebina|תוכן(?: העניינים)?|المحتويات",
@@ -97,9 +107,11 @@ _CONTENTS = re.compile(
 
 # Heads of the parts that manuals and data sheets begin with: none of them is a document's title.
 _SECTION = re.compile(
-    r"(?:(?:important )?(?:safety|warning) (?:instructions?|information|precautions?|notes?|notices?"
+    r"(?:(?:important )?(?:safety|warning) (?:instructions?|information|precautions?|notes?"
+    r"|notices?"
     r"|warnings?|guidelines|rules)|important (?:safeguards|notices?|information|notes?)"
-    r"|(?:safety )?(?:warnings?|cautions?|precautions?)(?: and (?:warnings?|cautions?|precautions?))?"
+    r"|(?:safety )?(?:warnings?|cautions?|precautions?)(?: and (?:warnings?|cautions?"
+    r"|precautions?))?"
     r"|introduction|foreword|preface|overview|general(?: description| information)?|description"
     r"|features(?: and benefits)?|key features|applications?|specifications?|notice|disclaimer"
     r"|(?:limited )?warranty|trademarks?|package contents|what['’]s in the box|parts list"
@@ -110,7 +122,8 @@ _SECTION = re.compile(
     r"|instrucciones (?:importantes )?de seguridad|descripción|características|avvertenze"
     r"|introduzione|precauzioni|istruzioni di sicurezza|descrizione|premessa|introdução"
     r"|precauções|instruções de segurança|inleiding|voorwoord|veiligheids\w+|введение|предисловие"
-    r"|(?:общее )?описание|назначение|внимание|(?:меры|требования|правила) (?:техники )?безопасности"
+    r"|(?:общее )?описание|назначение|внимание|(?:меры|требования"
+    r"|правила) (?:техники )?безопасности"
     r"|общие (?:сведения|указания|положения)|технические характеристики|вступ|увага|опис"
     r"|загальні (?:відомості|положення)|призначення|заходи безпеки|технічні характеристики"
     r"|įvadas|paskirtis|saugos (?:reikalavimai|priemonės)|aprašymas|dėmesio|wstęp|wprowadzenie"
@@ -126,11 +139,13 @@ _OTHER_PAPER = re.compile(
     r"|quotation|statement of account|credit note|rechnung|quittung|lieferschein|angebot"
     r"|auftragsbestätigung|facture|reçu|devis|bon de livraison|factura|recibo|presupuesto|fattura"
     r"|ricevuta|preventivo|faktura|paragon|счёт(?:-фактура)?|счет(?:-фактура)?|накладная|рахунок"
-    r"|накладна|dear (?:sir|madam|mr|mrs|ms)|sehr geehrte[rs]? (?:herr|frau|damen)|curriculum vitae|press release"
+    r"|накладна|dear (?:sir|madam|mr|mrs|ms)|sehr geehrte[rs]? (?:herr|frau|damen)"
+    r"|curriculum vitae|press release"
     r"|minutes of|abstract|thesis|dissertation|newsletter|agenda)(?!\w)|請求書|領収書|发票|收据",
     re.IGNORECASE,
 )
 
+_HEADING_LENGTH = 80
 _HEADING_WORDS = 5  # "Keep the receipt in a safe place" is said in manuals too
 
 # Labels that models stand behind.
@@ -138,7 +153,8 @@ _MODEL_LABEL = re.compile(
     r"^(?:(?:product )?models?(?: ?(?:no|number|name|n°|nr)s?\.?)?|modelle?|modell(?:e|nummer)?"
     r"|modèles?|modelos?|modell[oi]|модел[ьи]|модель|applies to|applicable (?:models?|to)"
     r"|valid for|gültig für|gilt für|typen?|types?|tipo|тип|型号|型號|型番|形名|機種|适用型号"
-    r"|対象機種|모델(?:명)?)\s*[:：]\s*",
+    r"|対象機種|모델(?:명)?)\s*[:：]\s*"
+    r"|^(?:product )?models? ?(?:no|number|nr|n°)s?\.?\s+(?=\S*\d)",
     re.IGNORECASE,
 )
 
@@ -188,7 +204,8 @@ def is_section_heading(text: str) -> bool:
 
 def names_other_paper(line: str) -> bool:
     """Whether a short line calls the paper an invoice, a letter, an article or the like."""
-    return len(line.split()) <= _HEADING_WORDS and _OTHER_PAPER.search(line) is not None
+    short = len(line) <= _HEADING_LENGTH and len(line.split()) <= _HEADING_WORDS
+    return short and _OTHER_PAPER.search(line) is not None
 
 
 def after_model_label(text: str) -> str | None:

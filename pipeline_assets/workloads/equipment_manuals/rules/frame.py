@@ -6,7 +6,7 @@ Failure cases carry the values they failed on, so only their row and check are k
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pandera.errors
@@ -36,7 +36,9 @@ def make_schema(thresholds: Mapping[str, Any]) -> pa.DataFrameSchema:
         "title_status": pa.Column(pl.String, pa.Check.isin(STATUSES)),
         "language": pa.Column(
             pl.String,
-            pa.Check.str_matches(thresholds["language"]["pattern"], name="language_code"),
+            _column_check(
+                lambda value: value.str.contains(thresholds["language"]["pattern"]), "language_code"
+            ),
             nullable=True,
         ),
         "language_status": pa.Column(pl.String, pa.Check.isin(STATUSES)),
@@ -72,7 +74,7 @@ def make_rule(thresholds: Mapping[str, Any]) -> Rule:
     def check(shard: Shard) -> pl.DataFrame:
         frame = with_unproven(shard)
         parts = [_validate(schema, part) for part in frame.iter_slices(SLICE)]
-        return pl.concat(parts)
+        return pl.concat([*parts, _out_of_bounds(shard.evidence, thresholds)])
 
     return Rule(id="frame", version=1, severity="review", check=check)
 
@@ -99,6 +101,33 @@ def with_unproven(shard: Shard) -> pl.DataFrame:
     )
     return shard.values.join(unproven, on="row", how="left", maintain_order="left").with_columns(
         pl.col("unproven").fill_null(pl.lit([], dtype=pl.List(pl.String)))
+    )
+
+
+def _out_of_bounds(evidence: pl.DataFrame, thresholds: Mapping[str, Any]) -> pl.DataFrame:
+    """A quote of one letter proves nothing, a quote of a whole page or of every line neither."""
+    limits = thresholds["evidence"]
+    most = {
+        name: part["max_evidence"] for name, part in thresholds.items() if "max_evidence" in part
+    }
+    length = pl.col("quote").str.len_chars()
+    odd = evidence.filter(
+        ~length.is_between(limits["min_quote_length"], limits["max_quote_length"])
+    )
+    crowded = (
+        evidence.group_by("row", "field", "item")
+        .len()
+        .filter(pl.col("len") > pl.col("field").replace_strict(most, default=None))
+    )
+    return (
+        pl.concat(
+            [
+                odd.select("row", "field", note=pl.lit("a quote is too short or too long")),
+                crowded.select("row", "field", note=pl.lit("too many quotes")),
+            ]
+        )
+        .unique()
+        .sort("row", "field", "note")
     )
 
 
@@ -139,14 +168,19 @@ def _findings(frame: pl.DataFrame, cases: pl.DataFrame) -> pl.DataFrame:
 def _text(shortest: int, longest: int) -> pa.Column:
     return pa.Column(
         pl.String,
-        pa.Check(
-            lambda data: data.lazyframe.select(
-                pl.col(data.key).str.len_chars().is_between(shortest, longest)
+        [
+            _column_check(
+                lambda value: value.str.len_chars().is_between(shortest, longest),
+                f"length_{shortest}_to_{longest}",
             ),
-            name=f"length_{shortest}_to_{longest}",
-        ),
+            _column_check(lambda value: value.str.contains(r"[\p{L}\p{N}]"), "no letter or digit"),
+        ],
         nullable=True,
     )
+
+
+def _column_check(fits: Callable[[pl.Expr], pl.Expr], name: str) -> pa.Check:
+    return pa.Check(lambda data: data.lazyframe.select(fits(pl.col(data.key))), name=name)
 
 
 def _present_unless_absent(name: str) -> pa.Check:

@@ -1,0 +1,79 @@
+"""The asset of accept: `validated_staging`.
+
+Belongs here: the call and its metadata. Does not belong here: judging (`judge.py`).
+"""
+
+import time
+
+import dagster as dg
+
+from partitions.definition import PROCESSING_VERSIONS
+from pipeline_assets.accept.judge_batches import judge_batches
+from pipeline_assets.stage_facts import staging_digest, version_numbers
+from pipeline_assets.versions import open_version
+from resources.context_resource import ContextResource
+
+NOTHING_TO_DO = "nothing to do: every collected answer was judged"
+STAGING_COLUMNS = dg.TableSchema(
+    columns=[
+        dg.TableColumn("attempt_no", "Int64", "the try whose answer was judged"),
+        dg.TableColumn("record_no", "Int64", "its record"),
+        dg.TableColumn("outcome", "String", "accepted, or awaiting_review"),
+        dg.TableColumn("content", "String", "the judged values as JSON, with their evidence"),
+        dg.TableColumn("values_digest", "String", "SHA-256 of the judged values"),
+        dg.TableColumn("title", "String", "plain text for search"),
+        dg.TableColumn("identifiers", "String", "plain text for search"),
+        dg.TableColumn("description", "String", "plain text for search"),
+        dg.TableColumn("language", "String", "the value's language code"),
+    ]
+)
+STAGING_LINEAGE = dg.TableColumnLineage(
+    {
+        "attempt_no": [dg.TableColumnDep(dg.AssetKey("provider_results"), "attempt_no")],
+        "record_no": [dg.TableColumnDep(dg.AssetKey("provider_results"), "record_no")],
+        "content": [dg.TableColumnDep(dg.AssetKey("provider_results"), "answer")],
+    }
+)
+
+
+@dg.asset(
+    deps=["provider_results"],
+    partitions_def=PROCESSING_VERSIONS,
+    group_name="tallybook",
+    kinds={"pandera", "polars"},
+    owners=["team:archive"],
+    code_version="1",
+    metadata={
+        "dagster/column_schema": STAGING_COLUMNS,
+        "dagster/column_lineage": STAGING_LINEAGE,
+    },
+)
+def validated_staging(
+    context: dg.AssetExecutionContext, tallybook: ContextResource
+) -> dg.MaterializeResult:
+    """Answers parsed, checked and judged; nobody outside sees them.
+
+    What a rule or an uncertain field doubts waits for a reviewer and is never accepted silently.
+    """
+    started = time.monotonic()
+    with tallybook.open() as opened:
+        version = open_version(opened, context.partition_key)
+        report = judge_batches(opened, version)
+        content = staging_digest(opened.ledger, version.version_no)
+        numbers = version_numbers(opened.ledger, version.version_no)
+    judged = sum(report.outcomes.values())
+    metadata: dict[str, dg.RawMetadataValue] = {
+        "dagster/partition_row_count": sum(numbers.states.values()),
+        "batches": report.batches,
+        "judged": judged,
+        "accepted": report.outcomes.get("accepted", 0),
+        "sent to review": report.outcomes.get("awaiting_review", 0),
+        "review backlog": numbers.in_state("awaiting_review"),
+        "findings": sum(report.findings.values()),
+        "findings by rule": report.findings,
+        "seconds": round(time.monotonic() - started, 3),
+    }
+    if not report.batches:
+        metadata["note"] = NOTHING_TO_DO
+    context.log.info(f"{judged} answers judged, {report.outcomes.get('accepted', 0)} accepted")
+    return dg.MaterializeResult(data_version=dg.DataVersion(content), metadata=metadata)

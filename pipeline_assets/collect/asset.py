@@ -1,0 +1,65 @@
+"""The asset of collect: `provider_results`.
+
+Belongs here: the call and its metadata. Does not belong here: reconciling
+(`collect_batches.py`).
+"""
+
+import time
+
+import dagster as dg
+
+from partitions.definition import PROCESSING_VERSIONS
+from pipeline_assets.collect.collect_batches import collect_batches
+from pipeline_assets.stage_facts import results_digest
+from pipeline_assets.versions import open_version
+from resources.context_resource import ContextResource
+
+NOTHING_TO_DO = "nothing to do: no batch has results that were not reconciled"
+COLLECTED_COLUMNS = dg.TableSchema(
+    columns=[
+        dg.TableColumn("attempt_no", "Int64", "the try that succeeded"),
+        dg.TableColumn("record_no", "Int64", "its record"),
+        dg.TableColumn("answer", "String", "what the provider answered"),
+    ]
+)
+
+
+@dg.asset(
+    deps=["provider_batches"],
+    partitions_def=PROCESSING_VERSIONS,
+    group_name="tallybook",
+    kinds={"json", "parquet"},
+    owners=["team:archive"],
+    code_version="1",
+    metadata={"dagster/column_schema": COLLECTED_COLUMNS},
+)
+def provider_results(
+    context: dg.AssetExecutionContext, tallybook: ContextResource
+) -> dg.MaterializeResult:
+    """Raw results, kept as they came and reconciled against the manifest.
+
+    Every attempt of a batch gets exactly one disposition, or the batch becomes an incident.
+    """
+    started = time.monotonic()
+    with tallybook.open() as opened:
+        version = open_version(opened, context.partition_key)
+        report = collect_batches(opened, version)
+        content = results_digest(opened.ledger, version.version_no)
+    reconciled = sum(report.dispositions.values())
+    metadata: dict[str, dg.RawMetadataValue] = {
+        "batches": report.batches,
+        "reconciled": reconciled,
+        "succeeded": report.dispositions.get("succeeded", 0),
+        "failures": reconciled - report.dispositions.get("succeeded", 0),
+        "dispositions": report.dispositions,
+        "anomalies": sum(report.anomalies.values()),
+        "anomalies by kind": report.anomalies,
+        "incidents": len(report.incidents),
+        "seconds": round(time.monotonic() - started, 3),
+    }
+    if not report.batches:
+        metadata["note"] = NOTHING_TO_DO
+    for batch in report.incidents:
+        context.log.error(f"{batch}: the dispositions do not add up to the manifest")
+    context.log.info(f"{reconciled} attempts reconciled")
+    return dg.MaterializeResult(data_version=dg.DataVersion(content), metadata=metadata)

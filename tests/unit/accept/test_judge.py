@@ -1,0 +1,189 @@
+"""Judging: what is accepted, what waits, and what is kept of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline_assets.accept.judge import Judged, judge
+from pipeline_assets.workloads.equipment_manuals.columns import check_answer
+from pipeline_assets.workloads.equipment_manuals.workload import load
+from pipeline_assets.workloads.workload import Rule, Severity, Shard
+from resources.contracts import STAGING
+from resources.ledger.judgements import FINDING_SCHEMA
+from resources.record_ids import reference
+from tests.unit.workloads.rules.support import PAGE, SENTENCE, TITLE, answer, field
+
+WORKLOAD = load()
+
+
+def record_id(number: int) -> str:
+    return f"equipment_manuals:m/{number}@{number:012d}:v"
+
+
+def judged(*answers: dict[str, Any], rules: tuple[Rule, ...] = WORKLOAD.rules) -> Judged:
+    """Judge answers whose records are 500, 501, ... and attempts 100, 101, ..."""
+    count = len(answers)
+    texts = [
+        check_answer(json.dumps(entry | {"document": reference(record_id(number))}))
+        for number, entry in enumerate(answers)
+    ]
+    collected = pl.DataFrame(
+        {
+            "attempt_no": range(100, 100 + count),
+            "record_no": range(500, 500 + count),
+            "answer": texts,
+        },
+        schema={"attempt_no": pl.Int64, "record_no": pl.Int64, "answer": pl.String},
+    )
+    # The facts are of a whole batch, in another order, and more than the slice holds.
+    numbers = [*reversed(range(count)), count]
+    facts = pl.DataFrame(
+        {
+            "record_no": [500 + number for number in numbers],
+            "record_id": [record_id(number) for number in numbers],
+            "language": ["en"] * len(numbers),
+            "languages": [None] * len(numbers),
+        },
+        schema={
+            "record_no": pl.Int64,
+            "record_id": pl.String,
+            "language": pl.String,
+            "languages": pl.String,
+        },
+    )
+
+    def page_texts(wanted: pl.DataFrame) -> pl.DataFrame:
+        return wanted.filter(pl.col("page") == 1).with_columns(text=pl.lit(PAGE))
+
+    return judge(replace(WORKLOAD, rules=rules), collected, facts, page_texts)
+
+
+def rule(name: str, severity: Severity, rows: list[int], version: int = 1) -> Rule:
+    def check(_shard: Shard) -> pl.DataFrame:
+        return pl.DataFrame(
+            {"row": rows, "field": ["title"] * len(rows), "note": ["why"] * len(rows)},
+            schema={"row": pl.Int64, "field": pl.String, "note": pl.String},
+        )
+
+    return Rule(name, version, severity, check)
+
+
+def test_a_record_without_findings_is_accepted() -> None:
+    result = judged(answer(), answer())
+    assert result.staging["outcome"].to_list() == ["accepted", "accepted"]
+    assert result.findings.is_empty()
+    STAGING.conform(result.staging)
+
+
+def test_one_finding_sends_its_own_record_to_a_person() -> None:
+    result = judged(answer(), answer(title=field("Something Else", TITLE)), answer())
+    assert result.staging["outcome"].to_list() == ["accepted", "awaiting_review", "accepted"]
+    assert result.findings.to_dicts() == [
+        {
+            "rule": "title_present",
+            "rule_version": 1,
+            "severity": "review",
+            "field": "title",
+            "note": "has words that its quotes do not hold",
+            "attempt_no": 101,
+            "record_no": 501,
+        }
+    ]
+    assert set(result.findings.columns) == set(FINDING_SCHEMA)
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["note", "review"]), st.lists(st.integers(0, 3), max_size=3)),
+        max_size=4,
+    )
+)
+def test_accepted_if_and_only_if_nothing_asks_for_review(
+    found: list[tuple[Severity, list[int]]],
+) -> None:
+    rules = tuple(
+        rule(f"r{number}", severity, rows, number + 1)
+        for number, (severity, rows) in enumerate(found)
+    )
+    result = judged(*[answer()] * 4, rules=rules)
+    doubted = {500 + row for severity, rows in found if severity == "review" for row in rows}
+    waiting = result.staging.filter(pl.col("outcome") == "awaiting_review")["record_no"]
+    assert set(waiting) == doubted
+    assert set(result.staging["outcome"]) <= {"accepted", "awaiting_review"}
+    told = sorted(result.findings.select("rule", "rule_version", "severity", "record_no").rows())
+    assert told == sorted(
+        (f"r{number}", number + 1, severity, 500 + row)
+        for number, (severity, rows) in enumerate(found)
+        for row in rows
+    )
+
+
+def test_the_digest_is_of_the_content() -> None:
+    result = judged(answer(), answer(title=field("Gerät \u2028 𝒳\0", TITLE)), answer())
+    for content, digest in result.staging.select("content", "values_digest").rows():
+        assert hashlib.sha256(content.encode()).hexdigest() == digest
+    digests = result.staging["values_digest"].to_list()
+    assert digests[0] == digests[2] != digests[1], "the reference is no part of the values"
+
+
+def test_the_digest_of_a_known_answer() -> None:
+    frozen = "b69e73da125821e513ba9db400c727ee38ad671450ee1a5c55f0eb45c3db7a1b"
+    assert judged(answer()).staging["values_digest"][0] == frozen
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param("\0", id="null"),
+        pytest.param("a\u2028b\u0085c", id="line-separators"),
+        pytest.param("𝒳\U0001f527", id="astral"),
+        pytest.param("\u202eturned\u200b", id="turned-and-invisible"),
+        pytest.param("\"'`\\{}%?$1", id="marks-that-mean-something-elsewhere"),
+        pytest.param("x" * 100_000, id="long"),
+        pytest.param("", id="empty"),
+    ],
+)
+def test_odd_characters_are_kept_and_judged(value: str) -> None:
+    result = judged(answer(), answer(title=field(value, TITLE), language=field(value, SENTENCE)))
+    assert result.staging["outcome"].to_list() == ["accepted", "awaiting_review"]
+    kept = json.loads(result.staging["content"][1])
+    assert (kept["title"]["value"], kept["language"]["value"]) == (value, value)
+    assert "\0" not in result.staging["title"][1]
+    assert "\0" not in result.staging["content"][1]
+
+
+def test_what_search_looks_in() -> None:
+    row = judged(answer()).staging.row(0, named=True)
+    assert (row["title"], row["identifiers"], row["language"]) == (
+        "dust extractor dx-20",
+        "dx-20",
+        "en",
+    )
+    absent = judged(answer(title=field(None, status="absent"), product_identifiers=[])).staging
+    assert absent.select("title", "identifiers").row(0) == ("", "")
+
+
+def test_an_answer_of_another_record_waits() -> None:
+    first, second = answer(), answer()
+    result = judged(first, second)
+    assert result.findings.is_empty()
+    collected = check_answer(json.dumps(answer(document=reference(record_id(7)))))
+    facts = pl.DataFrame(
+        {"record_no": [1], "record_id": [record_id(1)], "language": ["en"], "languages": [""]}
+    )
+    swapped = judge(
+        WORKLOAD,
+        pl.DataFrame({"attempt_no": [1], "record_no": [1], "answer": [collected]}),
+        facts,
+        lambda wanted: wanted.with_columns(text=pl.lit(PAGE)),
+    )
+    assert swapped.staging["outcome"].to_list() == ["awaiting_review"]
+    assert swapped.findings["rule"].to_list() == ["document_reference"]

@@ -1,0 +1,110 @@
+"""The verdict on a result line: every failure class that an envelope or the schema shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipeline_assets.collect.failures import RETRYABLE, Verdict, classify, failed
+from pipeline_assets.workloads.workload import AnswerInvalid, AnswerMalformed
+from resources.providers.port import ResultLine
+
+
+def check(text: str) -> str:
+    if text == "malformed":
+        raise AnswerMalformed("told")
+    if text == "invalid":
+        raise AnswerInvalid("field `x` is missing")
+    return f"normal {text}"
+
+
+def line(status: int = 200, text: str | None = "fine", finish: str | None = "stop", **more: Any):  # noqa: ANN201
+    return ResultLine("id", status, text, finish, **more)
+
+
+def refused(status: int, code: str | None = None) -> ResultLine:
+    return line(status, None, None, error_code=code)
+
+
+@pytest.mark.parametrize(
+    ("result", "disposition", "failure_class"),
+    [
+        pytest.param(line(), "succeeded", None, id="success"),
+        pytest.param(line(finish="end_turn"), "succeeded", None, id="end-turn"),
+        pytest.param(line(finish="STOP"), "succeeded", None, id="stop-in-capitals"),
+        pytest.param(refused(0), "retryable_failure", "transport", id="no-status"),
+        pytest.param(line(200, None, None), "retryable_failure", "transport", id="no-body"),
+        pytest.param(line(0), "retryable_failure", "transport", id="text-without-status"),
+        pytest.param(refused(204), "retryable_failure", "transport", id="no-content"),
+        pytest.param(line(206), "retryable_failure", "transport", id="partial-content"),
+        pytest.param(refused(408), "retryable_failure", "transport", id="request-timeout"),
+        pytest.param(refused(429), "retryable_failure", "rate_limited", id="rate"),
+        pytest.param(refused(503), "retryable_failure", "overloaded", id="unavailable"),
+        pytest.param(refused(529), "retryable_failure", "overloaded", id="overloaded"),
+        pytest.param(refused(500), "retryable_failure", "server_error", id="server"),
+        pytest.param(refused(504), "retryable_failure", "server_error", id="gateway"),
+        pytest.param(refused(999), "retryable_failure", "server_error", id="unheard-of"),
+        pytest.param(
+            refused(429, "token_limit_exceeded"), "retryable_failure", "capacity", id="capacity"
+        ),
+        pytest.param(refused(0, "batch_expired"), "expired", "expired", id="expired"),
+        pytest.param(refused(200, "expired"), "expired", "expired", id="expired-with-200"),
+        pytest.param(refused(0, "batch_cancelled"), "cancelled", "cancelled", id="cancelled"),
+        pytest.param(refused(0, "canceled"), "cancelled", "cancelled", id="canceled"),
+        pytest.param(line(finish="length"), "retryable_failure", "truncated", id="length"),
+        pytest.param(line(finish="max_tokens"), "retryable_failure", "truncated", id="max-tokens"),
+        pytest.param(line(finish=None), "retryable_failure", "truncated", id="no-finish-reason"),
+        pytest.param(line(finish="new"), "retryable_failure", "truncated", id="unknown-finish"),
+        pytest.param(
+            line(text="malformed", finish="length"), "retryable_failure", "truncated", id="cut-json"
+        ),
+        pytest.param(
+            line(finish="content_filter"), "permanent_failure", "content_filtered", id="filtered"
+        ),
+        pytest.param(line(finish="SAFETY"), "permanent_failure", "content_filtered", id="safety"),
+        pytest.param(line(finish="refusal"), "permanent_failure", "refused", id="refused"),
+        pytest.param(line(text="malformed"), "permanent_failure", "malformed_json", id="json"),
+        pytest.param(line(text="invalid"), "permanent_failure", "schema_violation", id="schema"),
+        pytest.param(refused(400), "permanent_failure", "invalid_request", id="bad-request"),
+        pytest.param(refused(404), "permanent_failure", "invalid_request", id="not-found"),
+        pytest.param(line(302), "permanent_failure", "invalid_request", id="redirected"),
+        pytest.param(line(-1), "permanent_failure", "invalid_request", id="no-such-status"),
+        pytest.param(refused(401), "permanent_failure", "auth", id="unauthorised"),
+        pytest.param(refused(403), "permanent_failure", "auth", id="forbidden"),
+        pytest.param(refused(402), "permanent_failure", "quota", id="payment"),
+        pytest.param(
+            refused(429, "insufficient_quota"), "permanent_failure", "quota", id="quota-as-429"
+        ),
+    ],
+)
+def test_classify(result: ResultLine, disposition: str, failure_class: str | None) -> None:
+    verdict = classify(result, check)
+    assert (verdict.disposition, verdict.failure_class) == (disposition, failure_class)
+    assert bool(verdict.diagnostics) == (disposition != "succeeded"), "a failure says why"
+    assert verdict.answer == ("normal fine" if disposition == "succeeded" else None)
+
+
+def test_an_answer_is_not_looked_at_unless_it_is_whole() -> None:
+    def never(text: str) -> str:
+        raise AssertionError(text)
+
+    for result in (line(finish="length"), line(500), line(finish="refusal"), line(finish=None)):
+        assert classify(result, never).disposition != "succeeded"
+
+
+def test_diagnostics_name_the_place_only() -> None:
+    verdict = classify(line(text="invalid"), check)
+    assert verdict.diagnostics == "field `x` is missing"
+    for result in (line(text="malformed"), line(finish="secret words"), refused(400, "secret")):
+        assert "secret" not in classify(result, check).diagnostics
+
+
+@pytest.mark.parametrize("failure_class", sorted(RETRYABLE))
+def test_retryable_classes(failure_class: str) -> None:
+    assert failed(failure_class, "why") == Verdict("retryable_failure", failure_class, "why")
+
+
+@pytest.mark.parametrize("failure_class", ["duplicate_conflict", "auth", "never heard of"])
+def test_every_other_class_is_permanent(failure_class: str) -> None:
+    assert failed(failure_class, "why").disposition == "permanent_failure"

@@ -1,0 +1,86 @@
+"""Reading result files: one bad line is one bad line, and places name the exact bytes."""
+
+from __future__ import annotations
+
+import gc
+import io
+import json
+
+import polars as pl
+
+from pipeline_assets.collect.observe import OBSERVED_SCHEMA, observe
+from resources.providers.baseline import BaselineProvider
+from resources.providers.port import ResultLine
+
+
+def line(custom_id: str, text: str | None = "{}", status: int = 200, finish: str = "stop") -> bytes:
+    body = {"model": "rules", "text": text, "finish_reason": finish}
+    if text is None:
+        return json.dumps({"custom_id": custom_id, "status_code": status}).encode()
+    return json.dumps(
+        {"custom_id": custom_id, "status_code": status, "body": body}, ensure_ascii=False
+    ).encode()
+
+
+def observed(data: bytes, provider: BaselineProvider | None = None) -> pl.DataFrame:
+    return observe(
+        provider or BaselineProvider("rules", lambda _document, _pages: b""),
+        lambda text: text,
+        7,
+        io.BytesIO(data),
+    )
+
+
+def test_no_lines() -> None:
+    assert observed(b"").schema == OBSERVED_SCHEMA
+
+
+def test_one_bad_line_is_one_bad_line() -> None:
+    lines = [line("a-1", "x\u2028y\u0085z"), b'{"custom_id":', b"", b"\xff\xfe", line("a-2")]
+    data = b"\n".join(lines)
+    frame = observed(data)
+    assert frame["line"].to_list() == [0, 1, 3, 4]
+    assert frame["result_file_no"].to_list() == [7] * 4
+    assert frame["custom_id"].to_list() == ["a-1", None, None, "a-2"]
+    assert frame["disposition"].to_list() == ["succeeded", None, None, "succeeded"]
+    assert frame["answer"].to_list() == ["x\u2028y\u0085z", None, None, "{}"]
+    for offset, length, number in frame.select("line_offset", "line_length", "line").iter_rows():
+        assert data[offset : offset + length] == lines[number]
+
+
+def test_only_a_success_has_an_answer() -> None:
+    frame = observed(
+        b"\n".join([line("a-1", None, 500), line("a-2", "half", finish="length"), line("a-3")])
+    )
+    assert frame["failure_class"].to_list() == ["server_error", "truncated", None]
+    assert frame["answer"].to_list() == [None, None, "{}"]
+
+
+def test_equal_lines_share_a_mark() -> None:
+    marks = observed(b"\n".join([line("a-1"), line("a-1"), line("a-1", "other"), b"x", b"x"]))
+    first, same, other, bad, same_bad = marks["body"].to_list()
+    assert first == same != other
+    assert bad == same_bad != first
+
+
+def test_a_carriage_return_at_the_end_is_not_part_of_the_line() -> None:
+    frame = observed(line("a-1") + b"\r\n" + line("a-1"))
+    assert frame["body"].n_unique() == 1
+
+
+class Talkative(BaselineProvider):
+    """A provider whose model names cannot be stored as they are."""
+
+    def read_line(self, line: bytes) -> ResultLine:
+        return ResultLine("a-1", 200, "{}", "stop", model_revision="m\0" + "m" * 500)
+
+
+def test_a_model_revision_fits_its_column() -> None:
+    told = observed(b"x", Talkative("rules", lambda _document, _pages: b""))["model_revision"][0]
+    assert told == "m" * 128
+
+
+def test_the_garbage_collector_works_again() -> None:
+    assert gc.isenabled()
+    observed(line("a-1"))
+    assert gc.isenabled()
