@@ -19,7 +19,7 @@ from resources.context import Context
 from resources.contracts import COLLECTED, PARSED_TEXT, STAGING, read_frame, scan_frame, store_frame
 from resources.ledger.batches import COMPLETE, Batch, find_batches, reload_batch, update_batch
 from resources.ledger.judgements import facts_of, store_judgements, unjudged_batches
-from resources.ledger.leases import Lease, fenced, held
+from resources.ledger.leases import Heartbeat, Lease, fenced, held
 from resources.ledger.moves import batch_chain, move_records
 
 SLICE_RECORDS = 5_000
@@ -54,7 +54,7 @@ def judge_batches(context: Context, version: OpenVersion) -> JudgeReport:
     context.progress.start("judging", sum(batch.expected_records for batch in todo))
     for batch in todo:
         with held(context.ledger, batch.lease_name, context.worker) as lease:
-            judged = _judge_batch(context, version, batch)
+            judged = _judge_batch(context, version, lease, batch)
             _store(context, lease, batch, judged)
             outcomes.update(dict(judged.staging["outcome"].value_counts().iter_rows()))
             findings.update(dict(judged.findings["rule"].value_counts().iter_rows()))
@@ -63,10 +63,11 @@ def judge_batches(context: Context, version: OpenVersion) -> JudgeReport:
     return JudgeReport(len(todo), dict(outcomes), dict(sorted(findings.items())))
 
 
-def _judge_batch(context: Context, version: OpenVersion, batch: Batch) -> Judged:
+def _judge_batch(context: Context, version: OpenVersion, lease: Lease, batch: Batch) -> Judged:
     assert batch.collected_artifact is not None  # noqa: S101 - asked for in the query
     collected = read_frame(COLLECTED, context.artifacts.require("frame", batch.collected_artifact))
     key = parser_settings(version.spec).key
+    heart = Heartbeat(context.ledger, lease)
     staging = [STAGING.empty()]
     findings: list[pl.DataFrame] = []
     with context.ledger.read() as connection:
@@ -75,6 +76,7 @@ def _judge_batch(context: Context, version: OpenVersion, batch: Batch) -> Judged
         judged = judge(version.workload, part, facts, _page_reader(context, part, facts))
         staging.append(STAGING.conform(judged.staging))
         findings.append(judged.findings)
+        heart.beat()
     empty = pl.DataFrame(
         schema={
             "rule": pl.String,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from resources.context import Context
-from resources.ledger.leases import fenced, held
+from resources.ledger.leases import Heartbeat, fenced, held
 from resources.ledger.source_snapshots import (
     SCAN_SCHEMA,
     Snapshot,
@@ -77,7 +77,7 @@ def scan_source(context: Context, source: Source, *, moved: bool = False) -> Sca
     with held(context.ledger, f"source:{source.name}", context.worker) as lease:
         known = known_entries(context.ledger, source_no)
         wanted, reused = _decide(entries, known)
-        outcomes, bytes_read = _read(context, source, wanted)
+        outcomes, bytes_read = _read(context, source, wanted, Heartbeat(context.ledger, lease))
         scan = _frame(entries, reused, outcomes, scanned_at_ns)
         kept = known.filter(_below(unlisted_prefixes(source.name, report.unlisted)))
         with fenced(context.ledger, lease) as connection:
@@ -117,7 +117,7 @@ def _decide(
 
 
 def _read(
-    context: Context, source: Source, wanted: list[SourceEntry]
+    context: Context, source: Source, wanted: list[SourceEntry], heart: Heartbeat
 ) -> tuple[dict[str, tuple[SourceEntry, ChecksumOutcome]], int]:
     """Outcomes by document, each with the entry as it was when its bytes were read."""
     outcomes: dict[str, tuple[SourceEntry, ChecksumOutcome]] = {}
@@ -131,6 +131,7 @@ def _read(
     for entry, outcome in checksums(source, wanted, on_bytes=add):
         outcomes[entry.document_id] = (entry, outcome)
         context.progress.advance()
+        heart.beat()
     context.progress.finish()
     return outcomes, count
 

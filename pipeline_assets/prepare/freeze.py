@@ -21,7 +21,7 @@ from pipeline_assets.versions import OpenVersion
 from resources.context import Context
 from resources.contracts import MANIFEST, store_frame
 from resources.ledger.exclusions import replace_exclusions
-from resources.ledger.leases import Lease, fenced, held
+from resources.ledger.leases import Heartbeat, Lease, fenced, held
 from resources.ledger.manifests import (
     BatchPlan,
     ManifestDigest,
@@ -124,7 +124,8 @@ def _freeze(
         .sort("record_id")
     )
     context.progress.start("requests", rows.height)
-    plans = list(_plan_batches(context, version, manifest_id, rows))
+    heart = Heartbeat(context.ledger, lease)
+    plans = list(_plan_batches(context, version, manifest_id, rows, heart))
     context.progress.finish()
     digest = ManifestDigest()
     artifact = store_frame(
@@ -150,7 +151,11 @@ def _freeze(
 
 
 def _plan_batches(
-    context: Context, version: OpenVersion, manifest_id: str, rows: pl.DataFrame
+    context: Context,
+    version: OpenVersion,
+    manifest_id: str,
+    rows: pl.DataFrame,
+    heart: Heartbeat,
 ) -> Iterator[BatchPlan]:
     for ordinal, part in enumerate(rows.iter_slices(version.spec.batch_records)):
         key = batch_key(context.ledger.ledger_id, manifest_id, ordinal)
@@ -159,6 +164,7 @@ def _plan_batches(
             version.spec,
             key,
             part.select("record_id", "checksum", "text_pack"),
+            on_slice=heart.beat,
         )
         context.progress.advance(part.height)
         yield BatchPlan(

@@ -8,7 +8,7 @@ anything about handing the file over (`submit`).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import polars as pl
@@ -37,7 +37,12 @@ class RequestFile:
 
 
 def write_requests(
-    store: ArtifactStore, spec: Spec, key: str, records: pl.DataFrame
+    store: ArtifactStore,
+    spec: Spec,
+    key: str,
+    records: pl.DataFrame,
+    *,
+    on_slice: Callable[[], None] = lambda: None,
 ) -> RequestFile:
     """Write the request file of one batch.
 
@@ -46,6 +51,7 @@ def write_requests(
         spec: model and parameters.
         key: the batch's key, which custom ids start with.
         records: record_id, checksum, text_pack; in file order.
+        on_slice: called between slices of records, to keep a lease alive.
 
     Raises:
         ArtifactMissing: a text pack is not in the store.
@@ -54,7 +60,7 @@ def write_requests(
     rows: list[tuple[str, int, int]] = []
 
     def fill(writer: ArtifactWriter) -> None:
-        for index, (name, pages) in enumerate(_with_pages(store, records)):
+        for index, (name, pages) in enumerate(_with_pages(store, records, on_slice)):
             body = encode_body(spec.model, reference(name), pages)
             line = encode_request(custom_id(key, index), body)
             rows.append((hashlib.sha256(body).hexdigest(), writer.size, len(line)))
@@ -70,10 +76,11 @@ def write_requests(
 
 
 def _with_pages(
-    store: ArtifactStore, records: pl.DataFrame
+    store: ArtifactStore, records: pl.DataFrame, on_slice: Callable[[], None]
 ) -> Iterator[tuple[str, list[tuple[int, str]]]]:
     """Records in order, each with its pages; memory holds one slice's pages."""
     for part in records.iter_slices(RECORDS_AT_ONCE):
+        on_slice()
         pages: dict[str, list[tuple[int, str]]] = {}
         for (pack,), wanted in part.group_by("text_pack"):
             frame = (

@@ -18,7 +18,7 @@ from resources.artifacts import ArtifactWriter, Stored
 from resources.batched import batched
 from resources.context import Context
 from resources.ledger.batches import Batch, find_batches, records_of, reload_batch, update_batch
-from resources.ledger.leases import Lease, fenced, held
+from resources.ledger.leases import Heartbeat, Lease, fenced, held
 from resources.ledger.moves import batch_chain, move_batch, move_records
 from resources.ledger.results import store_result_file
 from resources.providers.port import EmbeddedProvider, split_lines
@@ -48,7 +48,7 @@ def submit_batches(context: Context, version: OpenVersion) -> SubmitReport:
     for batch in todo:
         with held(context.ledger, batch.lease_name, context.worker) as lease:
             _record_intent(context, lease, batch)
-            stored, lines = _answer(context, provider, batch)
+            stored, lines = _answer(context, lease, provider, batch)
             _record_results(context, lease, batch, stored, lines)
     context.progress.finish()
     return SubmitReport(len(todo), sum(batch.expected_records for batch in todo))
@@ -89,8 +89,11 @@ def _record_intent(context: Context, lease: Lease, batch: Batch) -> None:
         )
 
 
-def _answer(context: Context, provider: EmbeddedProvider, batch: Batch) -> tuple[Stored, int]:
+def _answer(
+    context: Context, lease: Lease, provider: EmbeddedProvider, batch: Batch
+) -> tuple[Stored, int]:
     lines = 0
+    heart = Heartbeat(context.ledger, lease)
 
     def fill(writer: ArtifactWriter) -> None:
         nonlocal lines
@@ -100,6 +103,7 @@ def _answer(context: Context, provider: EmbeddedProvider, batch: Batch) -> tuple
             ):
                 writer.write(b"\n".join(answers) + b"\n")
                 lines += len(answers)
+                heart.beat()
                 context.progress.advance(len(answers))
 
     return context.artifacts.write("result", fill), lines

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, select, text, update
 from sqlalchemy.exc import IntegrityError
@@ -21,8 +21,9 @@ from resources.clock import to_text
 from resources.ledger.engine import Ledger
 from resources.ledger.schema import leases
 
-LEASE_SECONDS = 900
-"""How long a lease lasts unless renewed; above the longest shard transaction by far."""
+LEASE_SECONDS = 300
+"""How long a lease lasts unless renewed: above the longest shard transaction by far, and short
+enough that a dead worker's step is not blocked for long. Longer steps keep a `Heartbeat`."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,18 @@ class LeaseLost(Exception):
         super().__init__(
             f"{lease.owner} lost {lease.name} (token {lease.token}) to another worker; its commit "
             "was refused and nothing was written. The other worker goes on with the step."
+        )
+
+
+class LeaseExpired(LeaseLost):
+    """The lease ran out before the commit, which was refused though nobody took it over yet."""
+
+    def __init__(self, lease: Lease, expires_at: str) -> None:
+        Exception.__init__(
+            self,
+            f"the lease of {lease.owner} on {lease.name} ran out at {expires_at}, so its commit was "
+            "refused and nothing was written. Run again; if it recurs, the step is too long for "
+            "its lease or the machine was suspended.",
         )
 
 
@@ -119,13 +132,18 @@ def release(ledger: Ledger, lease: Lease) -> None:
 
 
 def fence(connection: Connection, ledger: Ledger, lease: Lease) -> None:
-    """First statement of a committing transaction: hold the lease row, check the token.
+    """First statement of a committing transaction: hold the lease row, check token and expiry.
 
     Raises:
-        LeaseLost: the token is no longer the lease's; roll back.
+        LeaseLost: the token is no longer the lease's, or the lease has expired; roll back.
     """
     if not ledger.dialect.lock_lease(connection, lease.name, lease.token):
         raise LeaseLost(lease)
+    expires_at = connection.execute(
+        select(leases.c.expires_at).where(leases.c.name == lease.name)
+    ).scalar_one()
+    if expires_at <= ledger.now():
+        raise LeaseExpired(lease, expires_at)
 
 
 def seal(connection: Connection, lease: Lease) -> None:
@@ -135,6 +153,35 @@ def seal(connection: Connection, lease: Lease) -> None:
         .where(leases.c.name == lease.name, leases.c.token == lease.token)
         .values(committed_token=lease.token)
     )
+
+
+class Heartbeat:
+    """Keeps a lease alive through a long loop; beating costs nothing until it is due.
+
+    Args:
+        ledger: the ledger.
+        lease: the lease to keep.
+        seconds: how long each renewal lasts; it is renewed after a third of that.
+    """
+
+    def __init__(self, ledger: Ledger, lease: Lease, seconds: int = LEASE_SECONDS) -> None:
+        self._ledger = ledger
+        self._lease = lease
+        self._seconds = seconds
+        self._due = self._next()
+
+    def beat(self) -> None:
+        """Renew the lease if it is time to.
+
+        Raises:
+            LeaseLost: someone else holds the lease now; stop the work.
+        """
+        if self._ledger.clock() >= self._due:
+            renew(self._ledger, self._lease, self._seconds)
+            self._due = self._next()
+
+    def _next(self) -> datetime:
+        return self._ledger.clock() + timedelta(seconds=self._seconds / 3)
 
 
 @contextmanager

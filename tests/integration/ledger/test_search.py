@@ -32,6 +32,7 @@ ENTRIES = {
 }
 
 QUERIES = [
+    pytest.param("m", [], id="one letter of a word"),
     pytest.param("qrv-100", [1], id="part number"),
     pytest.param("qrv", [2], id="not the start of a part number"),
     pytest.param("QRV-100x", [2], id="case"),
@@ -212,7 +213,7 @@ def test_a_monstrous_entry_does_not_fail_its_shard(ledger: Ledger, description: 
     assert hits(ledger, "pump") == [2]
 
 
-ALPHABET = "aAbé .-/'\"\\&|!():*<>^,\u00ad\u2011日本ガカ\u0301ーπςΣ\U00010428"
+ALPHABET = "aAbé .-/'\"\\&|!():*<>^,\u00ad\u2011日本ガカ\u0301\u3099ーπςΣ\U00010428"
 WORDS = st.text(ALPHABET, max_size=12)
 
 

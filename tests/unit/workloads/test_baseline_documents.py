@@ -214,15 +214,15 @@ FOUND = {
         """,
     ),
     "host device is not the subject": Found(
-        "Remote Control Box for SE-900 RC-14 User Manual",
+        "Wall Holder for HD-900 RC-14 User Manual",
         ("RC-14",),
         "en",
         f"""
-        Remote Control Box for SE-900
+        Wall Holder for HD-900
         RC-14
         User Manual
-        \fThe RC-14 is connected to the SE-900. {EN_BODY}
-        \fPress the key of the RC-14. The SE-900 answers.
+        \fThe RC-14 is connected to the HD-900. {EN_BODY}
+        \fPress the key of the RC-14. The HD-900 answers.
         """,
     ),
     "for the subject": Found(
@@ -379,10 +379,10 @@ FOUND = {
         """,
     ),
     "short model is a name with its line": Found(
-        "NOVA E3 PRO Mainboard manual",
-        ("NOVA E3 PRO",),
+        "NOVA K7 PRO Mainboard manual",
+        ("NOVA K7 PRO",),
         "en",
-        f"NOVA E3 PRO\nMainboard manual\f{EN_BODY} The NOVA E3 PRO has four sockets.",
+        f"NOVA K7 PRO\nMainboard manual\f{EN_BODY} The NOVA K7 PRO has four sockets.",
     ),
     "data sheet that names no kind": Found(
         "NX386 Low Voltage Audio Power Amplifier",

@@ -55,7 +55,7 @@ def test_same_words_fold_alike(left: str, right: str) -> None:
 @pytest.mark.parametrize(
     ("left", "right"),
     [
-        pytest.param("RT2", "RT3", id="digits"),
+        pytest.param("QX2", "QX3", id="digits"),
         pytest.param("AB-12", "AB12", id="a hyphen inside a line"),
         pytest.param("AB-\n12", "AB12", id="a hyphen before a digit at a line end"),
         pytest.param("user manual", "usermanual", id="a space between words"),
@@ -97,14 +97,14 @@ def test_pieces_are_cut_where_normalisation_never_joins() -> None:
 @pytest.mark.parametrize(
     ("page", "quote", "found"),
     [
-        pytest.param("The RT2 module", "RT2", "RT2", id="exact"),
-        pytest.param("The  RT2\nmodule", "rt2 Module", "RT2\nmodule", id="folded"),
+        pytest.param("The QX2 module", "QX2", "QX2", id="exact"),
+        pytest.param("The  QX2\nmodule", "qx2 Module", "QX2\nmodule", id="folded"),
         pytest.param("x instal-\nlation y", "installation", "instal-\nlation", id="hyphenation"),
         pytest.param("a high-\nquality b", "high-quality", "high-\nquality", id="real hyphen"),
         pytest.param("取扱\n説明書", "取扱説明書", "取扱\n説明書", id="Japanese line break"),
         pytest.param("der ﬁlter ist", "filter", "ﬁlter", id="ligature is not cut"),
         pytest.param("cafe\u0301 noir", "CAFÉ", "cafe\u0301", id="decomposed"),
-        pytest.param("\U0001f600 RT2", "RT2", "RT2", id="astral characters count as one"),
+        pytest.param("\U0001f600 QX2", "QX2", "QX2", id="astral characters count as one"),
         pytest.param("one two", "  two\n", "two", id="quote with outer white space"),
     ],
 )

@@ -71,13 +71,13 @@ def test_what_a_title_is_about(text: str, more: bool) -> None:
 @pytest.mark.parametrize(
     ("before", "host"),
     [
-        ("Remote Control Box for ", True),
+        ("Wall Holder for ", True),
         ("Netzteil für ", True),
         ("Cable for use with the ", True),
         ("User manual for ", False),
         ("Installation guide for the ", False),
         ("Bedienungsanleitung für ", False),
-        ("Box for SE-900 ", False),
+        ("Box for HD-900 ", False),
         ("Tape deck ", False),
         ("For ", False),
     ],

@@ -91,7 +91,7 @@ class Token:
     Attributes:
         text: as printed.
         start: code-point offset in the text that was searched.
-        weak: too short to name a product without the words beside it ("E3", "X1").
+        weak: too short to name a product without the words beside it ("K7", "X1").
     """
 
     text: str

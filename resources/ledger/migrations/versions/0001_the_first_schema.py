@@ -613,7 +613,7 @@ def upgrade() -> None:
         op.execute(
             "CREATE VIRTUAL TABLE archive_search USING fts5("
             "title, identifiers, description, language UNINDEXED, "
-            "tokenize=\"unicode61 remove_diacritics 0 tokenchars '-/.'\")"
+            "tokenize=\"ascii tokenchars '-/.'\")"
         )
     else:
         op.execute(
