@@ -39,6 +39,7 @@ def judge_batches(context: Context, version: OpenVersion) -> JudgeReport:
     """Judge every collected batch of the version.
 
     Raises:
+        ArtifactDamaged: a batch's answers are not those that were collected.
         ContractRefused: a file of another contract.
         LeaseHeld: another worker is at one of the batches.
     """
@@ -65,6 +66,7 @@ def judge_batches(context: Context, version: OpenVersion) -> JudgeReport:
 
 def _judge_batch(context: Context, version: OpenVersion, lease: Lease, batch: Batch) -> Judged:
     assert batch.collected_artifact is not None  # noqa: S101 - asked for in the query
+    context.artifacts.verify("frame", batch.collected_artifact)
     collected = read_frame(COLLECTED, context.artifacts.require("frame", batch.collected_artifact))
     key = parser_settings(version.spec).key
     heart = Heartbeat(context.ledger, lease)

@@ -114,11 +114,7 @@ def _assign(
     )
     known = pl.col("attempt_no").is_in(expected["attempt_no"].implode())
     lines = lines.with_columns(attempt_no=pl.when(known).then("attempt_no"))
-    place = pl.struct("result_file_no", "line")
-    lines = lines.with_columns(
-        bodies=pl.col("body").n_unique().over("attempt_no"),
-        first=place.rank("ordinal").over("attempt_no") == 1,
-    )
+    lines = _mark_repeats(lines)
     return lines.with_columns(
         anomaly=pl.when(pl.col("disposition").is_null())
         .then(pl.lit("malformed_line"))
@@ -129,3 +125,23 @@ def _assign(
         .when(~pl.col("first"))
         .then(pl.lit("duplicate_identical"))
     )
+
+
+def _mark_repeats(lines: pl.DataFrame) -> pl.DataFrame:
+    """Add `bodies`, how many different lines an attempt has, and `first`, is it the first one?
+
+    Windows over every line cost more than the rest of the reconciliation, and nearly always no
+    attempt has two lines: only those that do are looked at.
+    """
+    repeated = lines.filter(pl.col("attempt_no").is_not_null()).filter(
+        pl.col("attempt_no").is_duplicated()
+    )
+    marks = repeated.select(
+        "result_file_no",
+        "line",
+        bodies=pl.col("body").n_unique().over("attempt_no"),
+        first=pl.struct("result_file_no", "line").rank("ordinal").over("attempt_no") == 1,
+    )
+    return lines.join(
+        marks, on=["result_file_no", "line"], how="left", maintain_order="left"
+    ).with_columns(pl.col("bodies").fill_null(1), pl.col("first").fill_null(value=True))

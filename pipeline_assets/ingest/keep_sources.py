@@ -24,7 +24,7 @@ def keep_source(store: ArtifactStore, source: Source, document_id: str, checksum
     """The kept copy of a document's bytes, made now if it is not there.
 
     Raises:
-        SourceGone: the document vanished, or holds other bytes than the scan saw.
+        SourceGone: the document vanished, cannot be read, or holds other bytes than were scanned.
     """
     if store.has("source", checksum):
         return store.path("source", checksum)
@@ -48,5 +48,13 @@ def keep_source(store: ArtifactStore, source: Source, document_id: str, checksum
 
 
 def _blocks(stream: BinaryIO) -> Iterator[bytes]:
-    while block := stream.read(BLOCK):
+    while block := _read(stream):
         yield block
+
+
+def _read(stream: BinaryIO) -> bytes:
+    try:
+        return stream.read(BLOCK)
+    except OSError as error:
+        # Of this document alone; an error of the store's own disk is another matter.
+        raise SourceGone(f"could not be read ({error.strerror})") from error

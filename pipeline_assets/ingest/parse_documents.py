@@ -26,6 +26,7 @@ from pipeline_assets.ingest.parsing.model import (
 )
 from pipeline_assets.ingest.parsing.pool import ParserPool
 from pipeline_assets.ingest.placeholder import placeholder
+from resources.artifacts import ArtifactDamaged
 from resources.context import Context
 from resources.contracts import PARSED_TEXT, store_frame
 from resources.ledger.parses import PARSE_SCHEMA, load_parses, missing_parses, store_parses
@@ -84,6 +85,7 @@ def parse_documents(context: Context, settings: ParserSettings) -> ParseStageRep
 
     Raises:
         ParserUnavailable: the parser itself does not work here; nothing was parsed.
+        ArtifactDamaged: a kept copy does not have the bytes that were scanned.
     """
     started = time.monotonic()
     missing = missing_parses(context.ledger, settings.key)
@@ -100,6 +102,8 @@ def parse_documents(context: Context, settings: ParserSettings) -> ParseStageRep
     with ParserPool(min(workers, missing.height), limits) as pool:
         pool.check()
         for report in pool.parse_many(_tasks(context, missing, gone)):
+            if report.sha256 is not None and report.sha256 != report.key:
+                raise ArtifactDamaged("source", report.key, report.sha256)
             _add(context, pack, report, settings)
             peak = max(peak, report.peak_rss_bytes)
             if isinstance(report.outcome, ParsedDocument):
@@ -128,8 +132,8 @@ def _tasks(context: Context, missing: pl.DataFrame, gone: list[str]) -> Iterator
     source = DirectorySource(context.settings.source_name, context.settings.source_folder)
     for checksum, document_id, _ in missing.iter_rows():
         source_name, relative_path = parse_document_id(document_id)
-        if source_name != source.name:
-            # Another folder's document: only its own run can read it.
+        if source_name != source.name and not context.artifacts.has("source", checksum):
+            # Another folder's document, of which no copy is kept: only its own run can read it.
             gone.append(document_id)
             context.progress.advance()
             continue

@@ -25,6 +25,9 @@ from resources.sources.checksums import ChecksumOutcome, KnownFile, checksums, n
 from resources.sources.directory import DirectorySource
 from resources.sources.port import Source, SourceEntry
 
+LATEST_NS = 2**63 - 1
+"""The latest time, in the year 2262, that 64 bits of nanoseconds hold; file systems go further."""
+
 
 @dataclass(frozen=True)
 class ScanReport:
@@ -159,7 +162,8 @@ def _frame(
                 entry.document_id,
                 checksum,
                 entry.size,
-                entry.mtime_ns,
+                # A time beyond the column's never equals the file's, so the file is read again.
+                min(max(entry.mtime_ns, -LATEST_NS), LATEST_NS),
                 str(entry.inode[0]),
                 str(entry.inode[1]),
                 at,

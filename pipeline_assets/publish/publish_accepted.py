@@ -9,6 +9,7 @@ a staging file says, so that this stage run alone can leak nothing.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
 import polars as pl
@@ -19,7 +20,12 @@ from pipeline_assets.versions import OpenVersion
 from resources.artifacts import ArtifactMissing
 from resources.context import Context
 from resources.contracts import STAGING, read_frame
-from resources.ledger.archive import CANDIDATE_SCHEMA, delivered, publish_entries
+from resources.ledger.archive import (
+    CANDIDATE_SCHEMA,
+    delivered,
+    lock_archive,
+    publish_entries,
+)
 from resources.ledger.batches import COMPLETE, Batch, find_batches
 from resources.ledger.judgements import has_record_in_state, records_in_state
 from resources.ledger.leases import Lease, fenced, held
@@ -44,11 +50,13 @@ class PublishReport:
         published: records published now.
         already: accepted records whose delivery key was in the ledger; not published again.
         replaced: documents whose earlier entry was replaced.
+        superseded: accepted records whose document has a newer published record; never published.
     """
 
     published: int
     already: int
     replaced: int
+    superseded: int = 0
 
 
 def publish_accepted(context: Context, version: OpenVersion) -> PublishReport:
@@ -56,6 +64,7 @@ def publish_accepted(context: Context, version: OpenVersion) -> PublishReport:
 
     Raises:
         StagedValuesDiffer: staging and judgement disagree.
+        ArtifactDamaged: a staging file's bytes are not those that were judged.
         ArtifactMissing: a staging file or thumbnail is not in the store.
         LeaseHeld: another worker is at one of the batches.
     """
@@ -64,21 +73,22 @@ def publish_accepted(context: Context, version: OpenVersion) -> PublishReport:
         for batch in find_batches(context.ledger, version.version_no, COMPLETE)
         if batch.staging_artifact is not None
     ]
-    published, already, replaced = 0, 0, 0
+    done = PublishReport(0, 0, 0)
     context.progress.start("publishing", None)
     for batch in todo:
         if not _has_accepted(context, batch):
             continue
         with held(context.ledger, batch.lease_name, context.worker) as lease:
             counts = _publish_batch(context, version, lease, batch)
-        published, already, replaced = (
-            published + counts.published,
-            already + counts.already,
-            replaced + counts.replaced,
+        done = PublishReport(
+            done.published + counts.published,
+            done.already + counts.already,
+            done.replaced + counts.replaced,
+            done.superseded + counts.superseded,
         )
         context.progress.advance(counts.published)
     context.progress.finish()
-    return PublishReport(published, already, replaced)
+    return done
 
 
 def _has_accepted(context: Context, batch: Batch) -> bool:
@@ -90,25 +100,41 @@ def _publish_batch(
     context: Context, version: OpenVersion, lease: Lease, batch: Batch
 ) -> PublishReport:
     assert batch.staging_artifact is not None  # noqa: S101 - filtered by the caller
+    # A file changed in place would carry other values, or other search text, under a right digest.
+    context.artifacts.verify("frame", batch.staging_artifact)
     staging = read_frame(STAGING, context.artifacts.require("frame", batch.staging_artifact))
     key = parser_settings(version.spec).key
-    with fenced(context.ledger, lease) as connection:
-        accepted = records_in_state(connection, context.ledger, batch, "accepted")
+    ledger = context.ledger
+    with fenced(ledger, lease) as connection:
+        lock_archive(connection, ledger)
+        accepted = records_in_state(connection, ledger, batch, "accepted")
         candidates = _candidates(connection, context, batch, accepted, staging, key)
-        done = delivered(connection, context.ledger, candidates)
-        cause = context.cause("published", "publish")
+        done = delivered(connection, ledger, candidates)
         fresh = candidates.join(done, on="record_no", how="anti", maintain_order="left")
-        replaced = publish_entries(connection, context.ledger, version.version_no, fresh, cause.at)
-        move_records(
+        older = fresh.filter(pl.col("head_record_no") > pl.col("record_no"))["record_no"]
+        fresh = fresh.filter(~pl.col("record_no").is_in(older.implode()))
+        cause = context.cause("published", "publish")
+        replaced = publish_entries(
             connection,
-            context.ledger.dialect,
-            candidates["record_no"],
-            "accepted",
-            "published",
-            cause,
-            batch_chain(batch.batch_no),
+            ledger,
+            version.version_no,
+            fresh.select(list(CANDIDATE_SCHEMA)),
+            cause.at,
         )
-    return PublishReport(fresh.height, done.height, replaced)
+        for members, target, why in (
+            (pl.concat([done["record_no"], fresh["record_no"]]), "published", cause),
+            (older, "superseded", context.cause("a newer record is published", "publish")),
+        ):
+            move_records(
+                connection,
+                ledger.dialect,
+                members,
+                "accepted",
+                target,
+                why,
+                batch_chain(batch.batch_no),
+            )
+    return PublishReport(fresh.height, done.height, replaced, older.len())
 
 
 def _candidates(
@@ -119,27 +145,41 @@ def _candidates(
     staging: pl.DataFrame,
     parser_key: str,
 ) -> pl.DataFrame:
-    """Accepted records with their values, checked against the judgement in the ledger."""
+    """Accepted records with their values, checked against the judgement in the ledger.
+
+    `head_record_no` is the record of the same version that the archive shows for the document.
+    """
     ledger = context.ledger
     ledger.dialect.stage(connection, "stage_accepted", accepted.select("record_no", "attempt_no"))
     facts = ledger.dialect.fetch(
         connection,
-        "SELECT s.record_no, r.document_no, j.values_digest, p.thumbnail FROM stage_accepted s "
-        "JOIN records r ON r.record_no = s.record_no "
+        "SELECT s.record_no, r.document_no, j.values_digest, p.thumbnail, e.record_no "
+        "FROM stage_accepted s JOIN records r ON r.record_no = s.record_no "
         "JOIN judgements j ON j.attempt_no = s.attempt_no "
-        "JOIN parses p ON p.checksum = r.checksum AND p.parser_key = ?",
+        "JOIN parses p ON p.checksum = r.checksum AND p.parser_key = ? "
+        "LEFT JOIN archive_heads h ON h.document_no = r.document_no "
+        "LEFT JOIN archive_entries e ON e.entry_no = h.entry_no AND e.version_no = r.version_no",
         {
             "record_no": pl.Int64,
             "document_no": pl.Int64,
             "accepted_digest": pl.String,
             "thumbnail": pl.String,
+            "head_record_no": pl.Int64,
         },
         (parser_key,),
     )
     joined = accepted.join(facts, on="record_no", maintain_order="left").join(
         staging.drop("attempt_no", "outcome"), on="record_no", maintain_order="left"
     )
-    agreeing = joined.filter(pl.col("accepted_digest") == pl.col("values_digest"))
+    # Of the values themselves: a digest that stands beside them proves nothing.
+    found = [
+        None if content is None else hashlib.sha256(content.encode()).hexdigest()
+        for content in joined["content"]
+    ]
+    agreeing = joined.filter(
+        (pl.col("accepted_digest") == pl.col("values_digest"))
+        & (pl.col("accepted_digest") == pl.Series(found, dtype=pl.String))
+    )
     if agreeing.height != accepted.height:
         raise StagedValuesDiffer(batch.batch_id, accepted.height - agreeing.height)
     missing = [
@@ -149,4 +189,4 @@ def _candidates(
     ]
     if missing:
         raise ArtifactMissing("thumbnail", missing[0])
-    return agreeing.select(list(CANDIDATE_SCHEMA))
+    return agreeing.select(*CANDIDATE_SCHEMA, "head_record_no")

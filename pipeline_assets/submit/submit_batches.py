@@ -40,6 +40,7 @@ def submit_batches(context: Context, version: OpenVersion) -> SubmitReport:
     """Submit every batch of the version that has no results yet.
 
     Raises:
+        ArtifactDamaged: a request file's bytes are not those that were frozen.
         LeaseHeld: another worker is at one of the batches.
     """
     todo = find_batches(context.ledger, version.version_no, _OPEN)
@@ -94,6 +95,9 @@ def _answer(
 ) -> tuple[Stored, int]:
     lines = 0
     heart = Heartbeat(context.ledger, lease)
+
+    # What is answered must be what was frozen.
+    context.artifacts.verify("request", batch.request_artifact)
 
     def fill(writer: ArtifactWriter) -> None:
         nonlocal lines

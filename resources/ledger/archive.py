@@ -30,6 +30,11 @@ CANDIDATE_SCHEMA = {
 """What may be published: accepted records of one batch, one row a record and document."""
 
 
+def lock_archive(connection: Connection, ledger: Ledger) -> None:
+    """Hold the right to publish to the end of the transaction: heads read after it stay true."""
+    ledger.dialect.lock_chain(connection, "archive")
+
+
 def delivered(connection: Connection, ledger: Ledger, candidates: pl.DataFrame) -> pl.DataFrame:
     """Candidates whose delivery key is in the ledger already: record_no, entry_no."""
     ledger.dialect.stage(
@@ -70,6 +75,7 @@ def publish_entries(
     if candidates.is_empty():
         return 0
     dialect = ledger.dialect
+    lock_archive(connection, ledger)
     heads = _heads(connection, ledger, candidates)
     first = next_number(connection, dialect, archive_entries.c.entry_no)
     entries = (

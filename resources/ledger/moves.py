@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from typing import Literal
 
 import polars as pl
 import rfc8785
-from sqlalchemy import Connection, insert, select, text, update
+from sqlalchemy import Connection, Update, insert, select, text, update
 
 from resources.ledger.dialect import Dialect
 from resources.ledger.frames import digest_of_members
@@ -171,26 +172,13 @@ def move_batch(
         IllegalTransition: the table has no such move.
         StateChanged: the batch is in another state.
     """
-    require_legal("batch", from_state, to_state)
-    dialect.lock_chain(connection, batch_chain(batch_no))
-    if from_state != START:
-        changed = connection.execute(
-            update(batches)
-            .where(batches.c.batch_no == batch_no, batches.c.state == from_state)
-            .values(state=to_state)
-        ).rowcount
-        if changed != 1:
-            raise StateChanged("batch", batch_no, from_state, to_state)
-    subject = pl.Series([batch_no], dtype=pl.Int64)
-    return _journal(
-        connection,
-        "batch",
-        subject,
-        batch_no,
-        from_state,
-        to_state,
-        cause,
-        batch_chain(batch_no),
+    change = (
+        update(batches)
+        .where(batches.c.batch_no == batch_no, batches.c.state == from_state)
+        .values(state=to_state)
+    )
+    return _move_subject(
+        connection, dialect, "batch", batch_no, from_state, to_state, cause, change
     )
 
 
@@ -208,30 +196,35 @@ def move_version(
         IllegalTransition: the table has no such move.
         StateChanged: the version is in another state.
     """
-    require_legal("version", from_state, to_state)
-    dialect.lock_chain(connection, version_chain(version_no))
-    if from_state != START:
-        changed = connection.execute(
-            update(processing_versions)
-            .where(
-                processing_versions.c.version_no == version_no,
-                processing_versions.c.state == from_state,
-            )
-            .values(state=to_state, state_reason=cause.reason)
-        ).rowcount
-        if changed != 1:
-            raise StateChanged("version", version_no, from_state, to_state)
-    subject = pl.Series([version_no], dtype=pl.Int64)
-    return _journal(
-        connection,
-        "version",
-        subject,
-        version_no,
-        from_state,
-        to_state,
-        cause,
-        version_chain(version_no),
+    table = processing_versions.c
+    change = (
+        update(processing_versions)
+        .where(table.version_no == version_no, table.state == from_state)
+        .values(state=to_state, state_reason=cause.reason)
     )
+    return _move_subject(
+        connection, dialect, "version", version_no, from_state, to_state, cause, change
+    )
+
+
+def _move_subject(
+    connection: Connection,
+    dialect: Dialect,
+    machine: Literal["batch", "version"],
+    subject_no: int,
+    from_state: str,
+    to_state: str,
+    cause: Cause,
+    change: Update,
+) -> MoveReceipt:
+    """Move one thing that has a row of its own; a new one has its state already."""
+    require_legal(machine, from_state, to_state)
+    chain = f"{machine}:{subject_no}"
+    dialect.lock_chain(connection, chain)
+    if from_state != START and connection.execute(change).rowcount != 1:
+        raise StateChanged(machine, subject_no, from_state, to_state)
+    subject = pl.Series([subject_no], dtype=pl.Int64)
+    return _journal(connection, machine, subject, subject_no, from_state, to_state, cause, chain)
 
 
 def move_digest(row: dict[str, str | int | None]) -> str:

@@ -176,7 +176,10 @@ def store_scan(
         .otherwise(pl.lit("added"))
     )
     counts = dict(both["change"].value_counts().iter_rows())
-    digest = _digest(scan)
+    # What could not be seen is still held: without it the same archive would get another digest.
+    unseen = both.filter(pl.col("change") == "kept").select("document_id", "checksum", "excluded")
+    holds = pl.concat([scan.select(unseen.columns), unseen])
+    digest = _digest(holds)
     previous = connection.execute(
         select(snapshots)
         .where(snapshots.c.source_no == source_no)
@@ -186,8 +189,8 @@ def store_scan(
     _refresh_stat(connection, ledger, both.filter(pl.col("change") == "unchanged"))
     moved = any(counts.get(name) for name in ("added", "changed", "removed"))
     figures = {
-        "documents": scan.height + counts.get("kept", 0),
-        "excluded": scan["excluded"].count(),
+        "documents": holds.height,
+        "excluded": holds["excluded"].count(),
         "added": counts.get("added", 0),
         "changed": counts.get("changed", 0),
         "removed": counts.get("removed", 0),
@@ -242,8 +245,13 @@ def _open_entries(connection: Connection, ledger: Ledger, source_no: int) -> pl.
 def _refresh_stat(connection: Connection, ledger: Ledger, unchanged: pl.DataFrame) -> None:
     """Same content, newer stat: remember it, so that the next scan need not read the file."""
     stat = ("size", "mtime_ns", "device", "inode", "scanned_at_ns")
+    # An excluded entry has no bytes that were read at some time.
+    told = pl.col("checksum").is_not_null()
     newer = unchanged.filter(
-        pl.any_horizontal(pl.col(name).ne_missing(pl.col(f"{name}_now")) for name in stat)
+        pl.any_horizontal(
+            pl.col(name).ne_missing(pl.col(f"{name}_now")) & (told | (name != "scanned_at_ns"))
+            for name in stat
+        )
     )
     if newer.is_empty():
         return
@@ -368,11 +376,11 @@ def _with_version_numbers(
     )
 
 
-def _digest(scan: pl.DataFrame) -> str:
+def _digest(holds: pl.DataFrame) -> str:
     """SHA-256 over (document_id, checksum, excluded) rows, sorted, as JSON lines."""
     digest = hashlib.sha256()
     encoder = msgspec.json.Encoder()
-    for row in scan.select("document_id", "checksum", "excluded").sort("document_id").iter_rows():
+    for row in holds.sort("document_id").iter_rows():
         digest.update(encoder.encode(row))
         digest.update(b"\n")
     return digest.hexdigest()

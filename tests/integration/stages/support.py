@@ -10,13 +10,20 @@ from types import TracebackType
 from typing import Any
 
 import polars as pl
+import pytest
 from sqlalchemy import Table, func, select
 
 from pipeline_assets.accept.judge_batches import JudgeReport, judge_batches
 from pipeline_assets.collect.collect_batches import CollectReport, collect_batches
 from pipeline_assets.ingest.parse_documents import ParseStageReport, parse_documents
 from pipeline_assets.ingest.parsing.document import parse_document
-from pipeline_assets.ingest.parsing.model import ParseFailure, ParseLimits, ParseReport, ParseTask
+from pipeline_assets.ingest.parsing.model import (
+    ParseFailure,
+    ParseLimits,
+    ParseOutcome,
+    ParseReport,
+    ParseTask,
+)
 from pipeline_assets.ingest.parsing.reading import ReadContext
 from pipeline_assets.ingest.scan import ScanReport, scan_folder
 from pipeline_assets.parser_settings import parser_settings
@@ -29,6 +36,8 @@ from resources.ledger.schema import metadata
 from resources.ledger.search_text import query_terms
 
 KEY = "manuals-baseline-1"
+ON_ONE_DATABASE = pytest.mark.parametrize("shared_url", ["sqlite"], indirect=True)
+"""For tables of cases about files and decisions, where the database makes no difference."""
 PUMP, FAN, COPY, EMPTY, GARBAGE = (
     "pump.txt",
     "sub/fan.html",
@@ -65,6 +74,10 @@ def html(text: str) -> str:
     return f"<html><head><title>x</title></head><body><h1>{title}</h1>{parts}</body></html>"
 
 
+_PARSED: dict[tuple[bytes, str], ParseOutcome] = {}
+"""Many tests have the same documents."""
+
+
 class InProcessPool:
     """Stands in for the pool of worker processes: the same parser, in this process."""
 
@@ -98,11 +111,13 @@ class InProcessPool:
         for task in tasks:
             data = task.path.read_bytes()
             claimed = "text/html" if (task.name or "").endswith(".html") else "text/plain"
-            outcome = (
-                parse_document(data, self._context, claimed=claimed)
-                if data and not data.startswith(b"\0")
-                else ParseFailure("empty" if not data else "unreadable", "told by the test")
-            )
+            if (data, claimed) not in _PARSED:
+                _PARSED[data, claimed] = (
+                    parse_document(data, self._context, claimed=claimed)
+                    if data and not data.startswith(b"\0")
+                    else ParseFailure("empty" if not data else "unreadable", "told by the test")
+                )
+            outcome = _PARSED[data, claimed]
             yield ParseReport(
                 task.key, outcome, hashlib.sha256(data).hexdigest(), 0.001, 0.001, 1, cacheable=True
             )

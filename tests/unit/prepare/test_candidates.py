@@ -155,11 +155,10 @@ CHECKSUMS = ["v", "w", "x", "y"]
 @st.composite
 def archives(draw: st.DrawFn) -> tuple[list[Document], list[Parse], list[Record]]:
     names = draw(st.lists(st.text("abc/", min_size=1, max_size=3), unique=True, max_size=6))
-    states = st.one_of(
-        st.sampled_from(CHECKSUMS).map(lambda checksum: (checksum, None)),
-        st.sampled_from(["empty", "id_collision"]).map(lambda reason: (None, reason)),
-    )
-    documents: list[Document] = [(name, *draw(states)) for name in names]
+    held = [(name, draw(st.sampled_from([*CHECKSUMS, None]))) for name in names]
+    documents: list[Document] = [
+        (name, checksum, "id_collision" if checksum is None else None) for name, checksum in held
+    ]
     parsed = draw(st.lists(st.sampled_from(CHECKSUMS), unique=True))
     parses = [(c, draw(st.sampled_from([None, "no_text", "too_slow"]))) for c in parsed]
     keys = st.tuples(st.integers(1, 7), st.sampled_from(CHECKSUMS))

@@ -148,7 +148,7 @@ def test_notes_on_evidence_never_carry_the_quote() -> None:
 
 @pytest.mark.parametrize(
     "value",
-    ["DX-20", "KX 1.2/3", "ПК-01", "RTX-3000+", "MX-12 (B)", "12", "型番7", "a" * 39 + "1"],
+    ["DX-20", "KX 1.2/3", "ЩК-42", "RTX-3000+", "MX-12 (B)", "12", "型番7", "a" * 39 + "1"],
 )
 def test_the_shape_of_identifiers(value: str) -> None:
     seen = shard(answer(product_identifiers=[field(value, f"for {value} only")]))
