@@ -119,28 +119,25 @@ class ArtifactStore:
             raise ArtifactMissing(kind, digest)
         return path
 
-    def put(self, kind: Kind, data: bytes, *, durable: bool = True) -> Stored:
+    def put(self, kind: Kind, data: bytes) -> Stored:
         """Store bytes; storing the same bytes again does nothing."""
-        return self.put_stream(kind, (data,), durable=durable)
+        return self.put_stream(kind, (data,))
 
-    def put_stream(self, kind: Kind, blocks: Iterable[bytes], *, durable: bool = True) -> Stored:
+    def put_stream(self, kind: Kind, blocks: Iterable[bytes]) -> Stored:
         """Store a stream of blocks without holding it in memory."""
 
         def fill(writer: ArtifactWriter) -> None:
             for block in blocks:
                 writer.write(block)
 
-        return self.write(kind, fill, durable=durable)
+        return self.write(kind, fill)
 
-    def write(
-        self, kind: Kind, fill: Callable[[ArtifactWriter], None], *, durable: bool = True
-    ) -> Stored:
+    def write(self, kind: Kind, fill: Callable[[ArtifactWriter], None]) -> Stored:
         """Store what `fill` writes: a temporary file, synchronised, then renamed into place.
 
         Args:
             kind: which folder.
             fill: writes the bytes; an exception of its own leaves nothing behind.
-            durable: wait for the disk; off only where another run can make the bytes again.
 
         Raises:
             ArtifactStoreFull: the disk is full.
@@ -150,19 +147,17 @@ class ArtifactStore:
                 writer = ArtifactWriter(stream)
                 fill(writer)
                 stream.flush()
-                if durable:
-                    os.fsync(stream.fileno())
-            return self._settle(kind, temporary, writer.hexdigest(), writer.size, durable)
+                os.fsync(stream.fileno())
+            return self._settle(kind, temporary, writer.hexdigest(), writer.size)
 
-    def adopt(self, kind: Kind, file: Path, *, durable: bool = True) -> Stored:
+    def adopt(self, kind: Kind, file: Path) -> Stored:
         """Move a finished file of the store's own file system into the store."""
         digest = hashlib.sha256()
         with file.open("rb") as stream:
             while block := stream.read(BLOCK):
                 digest.update(block)
-            if durable:
-                os.fsync(stream.fileno())
-        return self._settle(kind, file, digest.hexdigest(), file.stat().st_size, durable)
+            os.fsync(stream.fileno())
+        return self._settle(kind, file, digest.hexdigest(), file.stat().st_size)
 
     @contextmanager
     def workfile(self) -> Iterator[Path]:
@@ -207,15 +202,14 @@ class ArtifactStore:
         if found.hexdigest() != digest:
             raise ArtifactDamaged(kind, digest, found.hexdigest())
 
-    def _settle(self, kind: Kind, temporary: Path, digest: str, size: int, durable: bool) -> Stored:
+    def _settle(self, kind: Kind, temporary: Path, digest: str, size: int) -> Stored:
         path = self.path(kind, digest)
         # A file of another size was cut after it was stored; the bytes at hand mend it.
         if not path.exists() or path.stat().st_size != size:
             _make_private(path.parent)
             temporary.chmod(0o600)
             temporary.rename(path)
-            if durable:
-                _synchronise(path.parent)
+            _synchronise(path.parent)
         return Stored(digest, size, path)
 
 

@@ -51,7 +51,7 @@ class ParseStageReport:
         gone: documents whose scanned bytes could not be had any more.
         wall_seconds: how long it took.
         peak_rss_bytes: highest resident memory of any parser process.
-        ocr_available: text recognition could be used.
+        ocr_available: text recognition could be used; None where nothing was parsed.
     """
 
     parsed: int
@@ -60,7 +60,7 @@ class ParseStageReport:
     gone: int
     wall_seconds: float
     peak_rss_bytes: int
-    ocr_available: bool
+    ocr_available: bool | None
 
 
 @dataclass
@@ -90,7 +90,7 @@ def parse_documents(context: Context, settings: ParserSettings) -> ParseStageRep
     started = time.monotonic()
     missing = missing_parses(context.ledger, settings.key)
     if missing.is_empty():
-        return ParseStageReport(0, {}, _cached(context, settings), 0, 0.0, 0, ocr_available=True)
+        return ParseStageReport(0, {}, _cached(context, settings), 0, 0.0, 0, ocr_available=None)
     limits = ParseLimits(ocr_pages=settings.ocr_pages, max_pages=settings.max_pages)
     workers = context.settings.parser_workers or max(1, os.cpu_count() or 1)
     cached = _cached(context, settings)

@@ -69,15 +69,17 @@ def scan_source(context: Context, source: Source, *, moved: bool = False) -> Sca
         SourceMoved: its name belongs to another place.
         LeaseHeld: another worker is scanning it.
     """
-    # The walk comes first, so that a missing folder leaves no trace in the ledger.
-    scanned_at_ns = time.time_ns()
-    walk = source.walk()
-    entries = list(walk)
-    report = walk.report()
+    # A place that cannot be listed must leave no trace in the ledger, not even its name.
+    next(source.walk(), None)
     source_no = register_source(
         context.ledger, source.name, source.kind, source.location, moved=moved
     )
     with held(context.ledger, f"source:{source.name}", context.worker) as lease:
+        # Under the lease, so that a slow walk cannot overwrite what a later one saw.
+        scanned_at_ns = time.time_ns()
+        walk = source.walk()
+        entries = list(walk)
+        report = walk.report()
         known = known_entries(context.ledger, source_no)
         wanted, reused = _decide(entries, known)
         outcomes, bytes_read = _read(context, source, wanted, Heartbeat(context.ledger, lease))

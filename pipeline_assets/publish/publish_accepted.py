@@ -10,12 +10,13 @@ a staging file says, so that this stage run alone can leak nothing.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 from sqlalchemy import Connection
 
 from pipeline_assets.parser_settings import parser_settings
+from pipeline_assets.publish.restore_current import restore_current
 from pipeline_assets.versions import OpenVersion
 from resources.artifacts import ArtifactMissing
 from resources.context import Context
@@ -51,12 +52,14 @@ class PublishReport:
         already: accepted records whose delivery key was in the ledger; not published again.
         replaced: documents whose earlier entry was replaced.
         superseded: accepted records whose document has a newer published record; never published.
+        restored: documents that went back to earlier bytes and show those values again.
     """
 
     published: int
     already: int
     replaced: int
     superseded: int = 0
+    restored: int = 0
 
 
 def publish_accepted(context: Context, version: OpenVersion) -> PublishReport:
@@ -88,7 +91,7 @@ def publish_accepted(context: Context, version: OpenVersion) -> PublishReport:
         )
         context.progress.advance(counts.published)
     context.progress.finish()
-    return done
+    return replace(done, restored=restore_current(context, version))
 
 
 def _has_accepted(context: Context, batch: Batch) -> bool:
@@ -111,7 +114,9 @@ def _publish_batch(
         candidates = _candidates(connection, context, batch, accepted, staging, key)
         done = delivered(connection, ledger, candidates)
         fresh = candidates.join(done, on="record_no", how="anti", maintain_order="left")
-        older = fresh.filter(pl.col("head_record_no") > pl.col("record_no"))["record_no"]
+        older = fresh.filter((pl.col("head_record_no") > pl.col("record_no")) & ~pl.col("current"))[
+            "record_no"
+        ]
         fresh = fresh.filter(~pl.col("record_no").is_in(older.implode()))
         cause = context.cause("published", "publish")
         replaced = publish_entries(
@@ -147,16 +152,20 @@ def _candidates(
 ) -> pl.DataFrame:
     """Accepted records with their values, checked against the judgement in the ledger.
 
-    `head_record_no` is the record of the same version that the archive shows for the document.
+    `head_record_no` is the record of the same version that the archive shows for the document;
+    `current` says that the source holds the record's bytes now.
     """
     ledger = context.ledger
     ledger.dialect.stage(connection, "stage_accepted", accepted.select("record_no", "attempt_no"))
     facts = ledger.dialect.fetch(
         connection,
-        "SELECT s.record_no, r.document_no, j.values_digest, p.thumbnail, e.record_no "
+        "SELECT s.record_no, r.document_no, j.values_digest, p.thumbnail, e.record_no, "
+        "CASE WHEN n.entry_no IS NULL THEN 0 ELSE 1 END "
         "FROM stage_accepted s JOIN records r ON r.record_no = s.record_no "
         "JOIN judgements j ON j.attempt_no = s.attempt_no "
         "JOIN parses p ON p.checksum = r.checksum AND p.parser_key = ? "
+        "LEFT JOIN source_entries n ON n.document_no = r.document_no "
+        "AND n.source_version_no = r.source_version_no AND n.to_snapshot IS NULL "
         "LEFT JOIN archive_heads h ON h.document_no = r.document_no "
         "LEFT JOIN archive_entries e ON e.entry_no = h.entry_no AND e.version_no = r.version_no",
         {
@@ -165,6 +174,7 @@ def _candidates(
             "accepted_digest": pl.String,
             "thumbnail": pl.String,
             "head_record_no": pl.Int64,
+            "current": pl.Int64,
         },
         (parser_key,),
     )
@@ -189,4 +199,7 @@ def _candidates(
     ]
     if missing:
         raise ArtifactMissing("thumbnail", missing[0])
-    return agreeing.select(*CANDIDATE_SCHEMA, "head_record_no")
+    first = agreeing.with_columns(
+        promotion=pl.lit(1, dtype=pl.Int64), current=pl.col("current") == 1
+    )
+    return first.select(*CANDIDATE_SCHEMA, "head_record_no", "current")

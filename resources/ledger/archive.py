@@ -26,8 +26,9 @@ CANDIDATE_SCHEMA = {
     "identifiers": pl.String,
     "description": pl.String,
     "language": pl.String,
+    "promotion": pl.Int64,
 }
-"""What may be published: accepted records of one batch, one row a record and document."""
+"""What may be published, one row a record and document; `promotion` counts from 1."""
 
 
 def lock_archive(connection: Connection, ledger: Ledger) -> None:
@@ -97,7 +98,7 @@ def publish_entries(
             "content",
             "thumbnail",
             version_no=pl.lit(version_no, dtype=pl.Int64),
-            promotion=pl.lit(1, dtype=pl.Int64),
+            promotion="promotion",
             content_digest="values_digest",
             valid_from=pl.lit(at),
         ),
@@ -116,7 +117,7 @@ def publish_entries(
             "entry_no",
             operation=pl.lit(OPERATION),
             accepted_digest="values_digest",
-            promotion=pl.lit(1, dtype=pl.Int64),
+            promotion="promotion",
             disposition=pl.lit("published"),
             delivered_at=pl.lit(at),
         ),

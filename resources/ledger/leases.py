@@ -62,9 +62,9 @@ class LeaseExpired(LeaseLost):
     def __init__(self, lease: Lease, expires_at: str) -> None:
         Exception.__init__(
             self,
-            f"the lease of {lease.owner} on {lease.name} ran out at {expires_at}, so its commit was "
-            "refused and nothing was written. Run again; if it recurs, the step is too long for "
-            "its lease or the machine was suspended.",
+            f"the lease of {lease.owner} on {lease.name} ran out at {expires_at}, so its commit "
+            "was refused and nothing was written. Run again; if it recurs, the step is too long "
+            "for its lease or the machine was suspended.",
         )
 
 

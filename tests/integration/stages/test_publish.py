@@ -220,6 +220,7 @@ def test_two_workers_publish_the_same_document(shop: Shop) -> None:
             "identifiers": [""],
             "description": [""],
             "language": ["en"],
+            "promotion": [1],
         }
     )
     second = candidate.with_columns(record_no=pl.col("record_no") + 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,8 @@ from pipeline_assets.workloads.text_folding import fold
 from pipeline_assets.workloads.workload import Rule, Shard
 
 _FIELD = "product_identifiers"
+# A letter or digit of a script with spaces between words.
+_JOINS = re.compile(r"(?![\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])[^\W_]")
 
 
 def make_rule(thresholds: Mapping[str, Any]) -> Rule:
@@ -22,6 +25,21 @@ def make_rule(thresholds: Mapping[str, Any]) -> Rule:
         return pl.concat([_misshapen(items, limits), _not_quoted(items, shard.evidence)])
 
     return Rule(id="identifier_shape", version=1, severity="review", check=check)
+
+
+def stands_alone(value: str, quote: str) -> bool:
+    """Does the quote have the value as a whole, not as a part of a longer number or word?
+
+    Chinese, Japanese and Korean are set without spaces, so their signs end a number too.
+    """
+    wanted, text = fold(value), fold(quote)
+    at = text.find(wanted)
+    while wanted and at >= 0:
+        end = at + len(wanted)
+        if not (_JOINS.match(text[at - 1 : at]) or _JOINS.match(text[end : end + 1])):
+            return True
+        at = text.find(wanted, at + 1)
+    return False
 
 
 def _misshapen(items: pl.DataFrame, limits: Mapping[str, Any]) -> pl.DataFrame:
@@ -42,7 +60,9 @@ def _not_quoted(items: pl.DataFrame, evidence: pl.DataFrame) -> pl.DataFrame:
     """Exact first, for the whole shard; folded only where that fails."""
     quotes = evidence.filter(pl.col("field") == _FIELD).select("row", "item", "quote")
     pairs = items.join(quotes, on=["row", "item"])
-    exact = pairs.with_columns(stands=pl.col("quote").str.contains(pl.col("value"), literal=True))
+    exact = pairs.with_columns(
+        stands=pl.format(" {} ", "quote").str.contains(pl.format(" {} ", "value"), literal=True)
+    )
     doubtful = (
         exact.group_by("row", "item")
         .agg(pl.col("stands").any(), pl.col("value").first(), pl.col("quote"))
@@ -51,7 +71,7 @@ def _not_quoted(items: pl.DataFrame, evidence: pl.DataFrame) -> pl.DataFrame:
     wrong = [
         row
         for row, value, cited in doubtful.select("row", "value", "quote").iter_rows()
-        if not any(fold(value) in fold(quote) for quote in cited)
+        if not any(stands_alone(value, quote) for quote in cited)
     ]
     return pl.DataFrame(
         {
