@@ -71,9 +71,12 @@ run: $(RUNTIME) ## Process data/manuals (RUN_ARGS="--source DIR ..." for another
 	@$(BIN)/tallybook run $(RUN_ARGS) || { status=$$?; [ $$status -eq 3 ] || exit $$status; }
 
 .PHONY: ui
-ui: $(RUNTIME) ## Open Dagster on the same state, at http://127.0.0.1:3000 (PORT=...)
-	@echo "Dagster is at http://127.0.0.1:$(PORT) ; Ctrl-C ends it"
-	@env -u DAGSTER_HOME $(BIN)/dagster dev --workspace workspace.yaml --host 127.0.0.1 --port $(PORT)
+ui: $(RUNTIME) ## Open Dagster on the same state, at http://127.0.0.1:3000 (PORT=... STATE=DIR)
+	@home=$$($(if $(STATE),TALLYBOOK_STATE="$(abspath $(STATE))") \
+		$(BIN)/python -m pipeline_assets.cli.dagster_instance); \
+	echo "Dagster is at http://127.0.0.1:$(PORT) ; Ctrl-C ends it"; \
+	$(if $(STATE),TALLYBOOK_STATE="$(abspath $(STATE))") DAGSTER_HOME="$$home" \
+		$(BIN)/dagster dev --workspace workspace.yaml --host 127.0.0.1 --port $(PORT)
 
 .PHONY: test
 test: $(DEV) lint ## Run every check and the fast tests
@@ -112,6 +115,10 @@ sample-data: $(DEV) ## Make data/manuals anew
 docs: $(DEV) ## Write the pages of docs/ that are made from code
 	@$(BIN)/python -m resources.ledger.transitions > docs/transitions.md.new
 	@mv docs/transitions.md.new docs/transitions.md
+
+.PHONY: screenshots
+screenshots: $(DEV) ## Take the pictures of docs/images/ anew (needs a Chromium)
+	@$(BIN)/python -m scripts.screenshots
 
 # The ledger is the only record of what happened to every document: never deleted in passing.
 .PHONY: clean-state

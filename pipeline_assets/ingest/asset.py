@@ -38,6 +38,9 @@ TEXT_LINEAGE = dg.TableColumnLineage(
 )
 
 
+_WORDS = {True: "available", False: "not installed", None: "not asked"}
+
+
 class ScanConfig(dg.Config):
     """What a scan may be told."""
 
@@ -119,7 +122,7 @@ def parsed_documents(
             "parsed in an earlier run": report.cached,
             "bytes gone": report.gone,
             "peak parser MiB": round(report.peak_rss_bytes / 2**20, 1),
-            "text recognition available": int(report.ocr_available),
+            "text recognition": _WORDS[report.ocr_available],
             "seconds": round(report.wall_seconds, 3),
         },
     )

@@ -67,10 +67,12 @@ def published_archive(
         "published in all": numbers.in_state("published"),
         "delivered before": report.already,
         "replaced": report.replaced,
+        "restored": report.restored,
+        "superseded": report.superseded,
         "review backlog": numbers.in_state("awaiting_review"),
         "seconds": round(time.monotonic() - started, 3),
     }
-    if not report.published + report.already:
+    if not report.published + report.already + report.superseded + report.restored:
         metadata["note"] = NOTHING_TO_DO
     context.log.info(f"{report.published} published, {numbers.in_state('published')} in all")
     return dg.MaterializeResult(data_version=dg.DataVersion(content), metadata=metadata)

@@ -137,6 +137,21 @@ def test_unusable_storage_is_told_in_one_line(
 
 
 @pytest.mark.slow
+def test_workspace_is_valid_for_dagster_itself(settings: Settings, repository: Path) -> None:
+    home = prepare(settings)
+    done = subprocess.run(
+        [sys.executable, "-m", "dagster", "definitions", "validate", "-w", "workspace.yaml"],
+        cwd=repository,
+        env={**os.environ, "DAGSTER_HOME": str(home)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Validation successful for code location tallybook" in done.stdout
+
+
+@pytest.mark.slow
 def test_first_use_by_several_processes_at_once(tmp_path: Path, repository: Path) -> None:
     """Without the lock, making the tables of a fresh instance at once lost half of the starts."""
     racers = [

@@ -103,6 +103,29 @@ def test_nothing_is_processed_twice(
     assert metadata_of(again, "reconciliation_report")["states"] == states
 
 
+@pytest.mark.postgres
+def test_a_ledger_on_postgres_gives_the_same(
+    finished: Finished, settings: Settings, instance: dg.DagsterInstance, postgres_url: str
+) -> None:
+    on_postgres = settings.model_copy(update={"ledger_url": postgres_url})
+    first = materialise(on_postgres, instance)
+    assert first.success
+    assert checks_of(first) == dict.fromkeys(CHECKS, True)
+    for name in ("manifest", "validated_staging", "published_archive", "reconciliation_report"):
+        assert numbers_of(first, name) == numbers_of(finished.result, name), name
+    again = materialise(on_postgres, instance)
+    assert data_versions(again) == data_versions(first)
+
+
+def numbers_of(result: dg.ExecuteInProcessResult, name: str) -> dict[str, object]:
+    """Return the counts of an asset's metadata; no times, no names."""
+    return {
+        key: value
+        for key, value in metadata_of(result, name).items()
+        if isinstance(value, int | dict) and not key.startswith(("seconds", "oldest"))
+    }
+
+
 def test_a_new_document_changes_every_data_version(
     finished: Finished, after_a_run: Settings, instance: dg.DagsterInstance
 ) -> None:

@@ -1,0 +1,43 @@
+"""The check of account: `every_document_has_one_outcome`.
+
+Belongs here: reporting what `report.py` finds. Does not belong here: counting.
+"""
+
+import dagster as dg
+
+from partitions.definition import PROCESSING_VERSIONS
+from pipeline_assets.account.asset import reconciliation_report
+from pipeline_assets.account.report import build_report
+from resources.context_resource import ContextResource
+
+EXAMPLES = 3
+"""How many violations a description names."""
+
+
+def make_checks() -> list[dg.AssetChecksDefinition]:
+    """The checks on `reconciliation_report`."""
+
+    # Blocking, though nothing is downstream: a run whose account does not add up fails.
+    @dg.asset_check(
+        asset=reconciliation_report,
+        partitions_def=PROCESSING_VERSIONS,
+        blocking=True,
+        description="Documents are the sum of expected and excluded ones, each with one outcome.",
+    )
+    def every_document_has_one_outcome(
+        context: dg.AssetCheckExecutionContext, tallybook: ContextResource
+    ) -> dg.AssetCheckResult:
+        with tallybook.open() as opened:
+            report = build_report(opened, context.partition_key)
+        return dg.AssetCheckResult(
+            passed=report.invariant_holds,
+            description="; ".join(report.violations[:EXAMPLES]),
+            metadata={
+                "documents": report.documents,
+                "expected": report.expected,
+                "excluded": sum(report.excluded.values()),
+                "violations": len(report.violations),
+            },
+        )
+
+    return [every_document_has_one_outcome]

@@ -1,0 +1,1 @@
+"""What starts runs: jobs now; schedules and sensors later."""

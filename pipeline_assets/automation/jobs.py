@@ -1,0 +1,21 @@
+"""The jobs: one walk through every stage for one processing version.
+
+Belongs here: which assets a job materialises and how long a run may take. Does not belong here:
+the assets.
+"""
+
+from __future__ import annotations
+
+import dagster as dg
+
+MAX_RUNTIME_SECONDS = 3600
+"""A run that lasts longer is ended: none waits for a provider, so it hangs, or its machine died."""
+
+MAX_RUNTIME_TAG = "dagster/max_runtime"
+
+process_version = dg.define_asset_job(
+    name="process_version",
+    selection=dg.AssetSelection.groups("tallybook"),
+    description="Everything from the source folder to the report, for one processing version.",
+    run_tags={MAX_RUNTIME_TAG: str(MAX_RUNTIME_SECONDS)},
+)
