@@ -57,7 +57,11 @@ def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]
         pytest.param(["reprot"], "Did you mean 'report'", id="misspelt-command"),
         pytest.param(["status", "--colour"], "No such option: --colour", id="unknown-option"),
         pytest.param(["explain"], "Missing argument 'DOCUMENT'", id="missing-argument"),
-        pytest.param(["search", "x", "--limit", "0"], "0 is not in the range", id="range"),
+        pytest.param(
+            ["search", "x", "--limit", "0"],
+            "Input should be greater than or equal to 1",
+            id="range",
+        ),
         pytest.param(
             ["run", "--source-name", "Not A Name"], "is not usable: expected 1 to 31", id="name"
         ),

@@ -1,0 +1,1 @@
+"""Stage account: reports, and every question that is asked of the ledger."""

@@ -1,0 +1,166 @@
+"""The published archive as rows: every visible entry with where it comes from.
+
+Belongs here: the rows of `tallybook export`. Nothing in a row depends on the machine or on how
+often a run was interrupted, so two archives of the same documents export the same rows but for
+`published_at`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import polars as pl
+from sqlalchemy import Connection
+
+from pipeline_assets.account.known_version import known_version, parser_key_of
+from pipeline_assets.account.shards import is_one_of, shards
+from resources.context import Context
+from resources.ledger.engine import Ledger
+
+_ENTRY_SCHEMA = {
+    "entry_no": pl.Int64,
+    "document_id": pl.String,
+    "archive_version": pl.Int64,
+    "content": pl.String,
+    "thumbnail": pl.String,
+    "valid_from": pl.String,
+    "record_no": pl.Int64,
+    "record_id": pl.String,
+    "checksum": pl.String,
+    "key": pl.String,
+    "workload": pl.String,
+    "digest": pl.String,
+    "spec": pl.String,
+    "request_digest": pl.String,
+    "accepted_digest": pl.String,
+    "delivered_at": pl.String,
+}
+_ATTEMPT_SCHEMA = {
+    "record_no": pl.Int64,
+    "attempt_no": pl.Int64,
+    "values_digest": pl.String,
+    "manifest_id": pl.String,
+    "manifest_digest": pl.String,
+    "provider": pl.String,
+    "model": pl.String,
+    "model_revision": pl.String,
+}
+
+
+def export_entries(context: Context, key: str | None = None) -> Iterator[dict[str, Any]]:
+    """Every visible entry, sorted by document_id: document_id, archive_version, record_id, title,
+    product_identifiers, language, description, thumbnail, provenance, published_at.
+
+    Fields are `{value, status, evidence: [{page, quote}]}`. Memory holds one shard.
+
+    Args:
+        context: the open resources.
+        key: only entries of this processing version.
+
+    Raises:
+        MalformedVersionKey, VersionNeverUsed: there is no such version here.
+    """  # noqa: D205 - the names of the columns are the summary
+    number = None if key is None else known_version(context, key).version_no
+    ledger = context.ledger
+    with ledger.read() as connection:
+        heads = _heads(connection, ledger, number)
+        for part in shards(context, heads, "document_id"):
+            yield from _rows(connection, ledger, part["entry_no"])
+
+
+def _heads(connection: Connection, ledger: Ledger, version_no: int | None) -> pl.DataFrame:
+    heads = ledger.dialect.fetch(
+        connection,
+        "SELECT h.entry_no, d.document_id, e.version_no FROM archive_heads h "
+        "JOIN archive_entries e ON e.entry_no = h.entry_no "
+        "JOIN documents d ON d.document_no = h.document_no",
+        {"entry_no": pl.Int64, "document_id": pl.String, "version_no": pl.Int64},
+    )
+    return heads if version_no is None else heads.filter(pl.col("version_no") == version_no)
+
+
+def entry_of(connection: Connection, ledger: Ledger, entry_no: int) -> dict[str, Any]:
+    """One visible or former entry in the shape of an exported row."""
+    return next(_rows(connection, ledger, pl.Series([entry_no], dtype=pl.Int64)))
+
+
+def _rows(connection: Connection, ledger: Ledger, numbers: pl.Series) -> Iterator[dict[str, Any]]:
+    entries = (
+        ledger.dialect.fetch(
+            connection,
+            "SELECT e.entry_no, d.document_id, e.archive_version, e.content, "  # noqa: S608
+            "e.thumbnail, e.valid_from, r.record_no, r.record_id, r.checksum, v.key, v.workload, "
+            "v.digest, v.spec, y.request_digest, y.accepted_digest, y.delivered_at "
+            "FROM archive_entries e JOIN documents d ON d.document_no = e.document_no "
+            "JOIN records r ON r.record_no = e.record_no "
+            "JOIN processing_versions v ON v.version_no = e.version_no "
+            "LEFT JOIN deliveries y ON y.record_no = e.record_no AND y.entry_no = e.entry_no "
+            f"WHERE {is_one_of('e.entry_no', numbers)}",
+            _ENTRY_SCHEMA,
+        )
+        .sort("document_id", "delivered_at")
+        .unique("entry_no", keep="last", maintain_order=True)
+    )
+    attempts = _attempts(connection, ledger, entries)
+    parsers: dict[str, str] = {}
+    for row in entries.iter_rows(named=True):
+        if row["key"] not in parsers:
+            parsers[row["key"]] = parser_key_of(row["spec"])
+        yield _row(row, attempts.get(row["record_no"], {}), parsers[row["key"]])
+
+
+def _attempts(
+    connection: Connection, ledger: Ledger, entries: pl.DataFrame
+) -> dict[int, dict[str, Any]]:
+    """record_no → the attempt whose values were published, else the newest judged one."""
+    judged = ledger.dialect.fetch(
+        connection,
+        "SELECT a.record_no, a.attempt_no, j.values_digest, m.manifest_id, m.digest, "  # noqa: S608
+        "b.provider, b.model, p.model_revision FROM attempts a "
+        "JOIN judgements j ON j.attempt_no = a.attempt_no "
+        "JOIN batches b ON b.batch_no = a.batch_no "
+        "JOIN manifests m ON m.manifest_no = b.manifest_no "
+        "LEFT JOIN dispositions p ON p.attempt_no = a.attempt_no "
+        f"WHERE {is_one_of('a.record_no', entries['record_no'])}",
+        _ATTEMPT_SCHEMA,
+    )
+    chosen = (
+        judged.join(entries.select("record_no", "accepted_digest"), on="record_no")
+        .with_columns(
+            published=(pl.col("values_digest") == pl.col("accepted_digest")).fill_null(value=False)
+        )
+        .sort("published", "attempt_no")
+        .unique("record_no", keep="last", maintain_order=True)
+    )
+    return {row["record_no"]: row for row in chosen.iter_rows(named=True)}
+
+
+def _row(row: dict[str, Any], attempt: dict[str, Any], parser: str) -> dict[str, Any]:
+    content = msgspec.json.decode(row["content"])
+    return {
+        "document_id": row["document_id"],
+        "archive_version": row["archive_version"],
+        "record_id": row["record_id"],
+        "title": content["title"],
+        "product_identifiers": content["product_identifiers"],
+        "language": content["language"],
+        "description": content["description"],
+        "thumbnail": row["thumbnail"],
+        "provenance": {
+            "processing_version": row["key"],
+            "digest": row["digest"],
+            "workload": row["workload"],
+            "source_checksum": row["checksum"],
+            "parser": parser,
+            "provider": attempt.get("provider"),
+            "model": attempt.get("model"),
+            "model_revision": attempt.get("model_revision"),
+            "manifest_id": attempt.get("manifest_id"),
+            "manifest_digest": attempt.get("manifest_digest"),
+            "request_digest": row["request_digest"],
+            "accepted_digest": row["accepted_digest"],
+        },
+        "published_at": row["valid_from"],
+    }

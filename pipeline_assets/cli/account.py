@@ -1,0 +1,118 @@
+"""What `run`, `status` and `report` share: the table of outcomes, what waits, the exit status.
+
+Belongs here: telling an account to a person. Does not belong here: making it
+(`pipeline_assets/account`).
+"""
+
+from __future__ import annotations
+
+from pipeline_assets.account.report import Report
+from pipeline_assets.account.status import Status, Waiting
+from pipeline_assets.account.violations import pending_sentence
+from pipeline_assets.cli import output
+from pipeline_assets.cli.options import counted
+from resources.settings import Settings
+
+DONE, BROKEN, WAITS = 0, 1, 3
+
+_FOR = {
+    "awaiting_review": ("record", "for a reviewer (stopped by a rule or an uncertain field)"),
+    "dead_letter": ("record", "for its owner (failed for good)"),
+    "batch quarantined": ("batch", "for an operator (the provider may have it or not)"),
+    "batch incident": ("batch", "for an operator (results do not add up to the manifest)"),
+    "pending": ("document", "for another run (scanned and not processed)"),
+    "retry_wait": ("record", "for another run (an attempt failed that another may mend)"),
+}
+
+
+def exit_status(report: Report, status: Status) -> int:
+    """0: all is done; 3: something waits; 1: the account does not add up."""
+    broken = set(report.violations)
+    if report.pending:
+        # The source changed after the last run: nothing is wrong, only unfinished.
+        broken.discard(pending_sentence(report.pending))
+    if broken:
+        return BROKEN
+    return DONE if status.done else WAITS
+
+
+def print_outcomes(report: Report) -> None:
+    """The table of outcomes with its sum, and whether the account adds up."""
+    rows: list[tuple[str, int]] = [
+        *((state, count) for state, count in report.states.items()),
+        *((f"excluded: {reason}", count) for reason, count in report.excluded.items()),
+    ]
+    if report.pending:
+        rows.append(("pending", report.pending))
+    output.table(
+        f"Outcomes under {report.processing_version}",
+        ("outcome", "documents"),
+        [*rows, ("all", report.documents)],
+    )
+    excluded = sum(report.excluded.values())
+    output.say(
+        f"{counted(report.documents, 'document')} = {report.expected} expected + "
+        f"{excluded} excluded"
+        + (f" + {report.pending} not processed yet" if report.pending else "")
+        + (": the account adds up." if report.invariant_holds else ".")
+    )
+    for violation in report.violations:
+        output.say(f"Does not add up: {violation}")
+
+
+def print_waiting(status: Status) -> None:
+    """What waits, and for whom."""
+    for item in status.waiting:
+        output.say(f"Waits: {_sentence(item, status)}.")
+
+
+def next_steps(status: Status, settings: Settings, examples: dict[str, str]) -> list[str]:
+    """Commands to type next.
+
+    Args:
+        status: where the version stands.
+        settings: whose state folder and version the commands name where they are not the default.
+        examples: state → id of a document in it.
+    """
+    options = _options(settings)
+    steps = []
+    for state in ("awaiting_review", "dead_letter", "excluded"):
+        if state in examples:
+            steps.append(output.command("explain", examples[state], *options))
+    if any(not item.by_person for item in status.waiting):
+        steps.append(output.command("run", *options))
+    if status.states.get("published"):
+        if "published" in examples:
+            steps.append(output.command("show", examples["published"], *options))
+        steps.append(output.command("search", "manual", *_options(settings, version=False)))
+        steps.append(output.command("export", "--output", "archive.jsonl", *options))
+    return steps
+
+
+def print_next_steps(steps: list[str]) -> None:
+    """The commands under each other."""
+    if steps:
+        output.heading("Next steps")
+        output.say(*(f"  {step}" for step in steps))
+
+
+def _sentence(item: Waiting, status: Status) -> str:
+    if item.what == "held":
+        return f"an operator has to release the version ({status.state_reason})"
+    thing, whom = _FOR.get(item.what, ("record", f"for another run ({item.what})"))
+    if item.what.startswith("batch "):
+        thing = "batch"
+    return f"{counted(item.count, thing, 'batches' if thing == 'batch' else None)} {whom}"
+
+
+def _options(settings: Settings, *, version: bool = True) -> list[str]:
+    """What has to be given again so that a command means the same place."""
+    from resources.settings import load_settings
+
+    default = load_settings()
+    options = []
+    if settings.state_folder != default.state_folder:
+        options += ["--state", str(settings.state)]
+    if version and settings.version != default.version:
+        options += ["--version", settings.version]
+    return options

@@ -1,0 +1,216 @@
+"""`tallybook explain`: the whole story of one document."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pipeline_assets.cli.options import (
+    JsonOption,
+    StateOption,
+    VersionOption,
+    counted,
+    make_settings,
+    open_existing,
+)
+
+if TYPE_CHECKING:
+    from pipeline_assets.account.explain import Explanation
+
+
+def explain_command(
+    document: Annotated[
+        str, typer.Argument(metavar="DOCUMENT", help="Its id, or an end of it that is unique.")
+    ],
+    version: VersionOption = None,
+    state: StateOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Tell the whole story of a document, from its bytes to its publication."""
+    from pipeline_assets.account.explain import explain
+    from pipeline_assets.cli import output
+
+    settings = make_settings(state=state, version=version)
+    with open_existing(settings) as context:
+        story = explain(context, document, settings.version)
+    if json:
+        output.emit_json(story.as_json())
+    else:
+        _print(story)
+    return 0
+
+
+def _print(story: Explanation) -> None:
+    from pipeline_assets.cli import output
+
+    output.heading(story.document_id)
+    output.facts(
+        [
+            ("processing version", story.processing_version),
+            ("outcome", story.state),
+            ("in the source now", "yes" if story.present else "no"),
+        ]
+    )
+    _print_source(story.source)
+    _print_parse(story.parse)
+    if story.exclusion is not None:
+        output.heading("Excluded")
+        output.facts(list(story.exclusion.items()), 2)
+    for record in story.records:
+        _print_record(record)
+    for publication in story.publications:
+        _print_publication(publication)
+    if not story.publications:
+        output.heading("Publication")
+        output.say("  none")
+
+
+def _print_source(source: dict[str, Any]) -> None:
+    from pipeline_assets.cli import output
+
+    output.heading("Source")
+    output.facts(
+        [
+            ("source", f"{source['name']} ({source['kind']} {source['location']})"),
+            ("checksum", source["checksum"]),
+            ("bytes", source["bytes"]),
+            ("first seen", output.local(source["first_seen_at"])),
+            ("so since", f"snapshot {source['snapshot']}"),
+            ("snapshot taken", output.local(source["snapshot_taken_at"])),
+            ("gone since", output.local(source["gone_at"])),
+            ("copy kept", "yes" if source["bytes_kept"] else "no"),
+            ("versions seen", len(source["versions"])),
+        ],
+        2,
+    )
+
+
+def _print_parse(parse: dict[str, Any] | None) -> None:
+    from pipeline_assets.cli import output
+
+    output.heading("Parse")
+    if parse is None:
+        output.say("  not read")
+        return
+    output.facts(
+        [
+            ("parser", parse["parser"]),
+            ("media type", parse["media_type"]),
+            ("pages", parse["pages"]),
+            ("language", " ".join(filter(None, [parse["language"], *parse["languages"]]))),
+            ("notes", " ".join(parse["notes"])),
+            ("text incomplete", "yes" if parse["partial"] else None),
+            ("gave no text", parse["excluded"]),
+            ("detail", parse["detail"]),
+            ("cost", f"{parse['wall_ms']} ms, {parse['peak_rss_bytes'] // 2**20} MiB at most"),
+            ("text", parse["text_pack"]),
+            ("thumbnail", parse["thumbnail"]),
+            ("at", output.local(parse["parsed_at"])),
+        ],
+        2,
+    )
+
+
+def _print_record(record: dict[str, Any]) -> None:
+    from pipeline_assets.cli import output
+
+    output.heading("Record")
+    output.facts(
+        [
+            ("record", record["record_id"]),
+            ("state", record["state"]),
+            ("operation", record["operation"]),
+            ("made because", record["replay_reason"]),
+            ("source checksum", record["source_checksum"]),
+            ("called in requests", record["reference"]),
+            ("not before", output.local(record["not_before"])),
+        ],
+        2,
+    )
+    for attempt in record["attempts"]:
+        _print_attempt(attempt)
+    output.heading("Moves")
+    for move in record["moves"]:
+        output.say(
+            f"  {output.local(move['at'])}  {move['from'] or '(new)'} → {move['to']}: "
+            f"{move['reason']} [{move['actor']}, {move['cause']}; "
+            f"{counted(move['members'], 'record')} in {move['chain']}]"
+        )
+
+
+def _print_attempt(attempt: dict[str, Any]) -> None:
+    from pipeline_assets.cli import output
+
+    manifest, request, batch = attempt["manifest"], attempt["request"], attempt["batch"]
+    disposition, judgement = attempt["disposition"], attempt["judgement"]
+    output.heading(f"Attempt {attempt['ordinal']} ({attempt['recovery_path']})")
+    rows: list[tuple[str, object]] = [
+        (
+            "manifest",
+            f"{manifest['manifest_id']}, row {manifest['row']} of {manifest['expected']}, "
+            f"digest {manifest['digest']}",
+        ),
+        ("batch", f"{batch['batch_id']} ({batch['state']})"),
+        (
+            "request",
+            f"digest {request['digest']}, bytes {request['offset']}+{request['length']} of "
+            f"{request['artifact']}",
+        ),
+        ("custom id", attempt["custom_id"]),
+        (
+            "provider",
+            f"{batch['provider']} ({batch['mode']}), model {batch['model']}, "
+            f"job {batch['provider_job_id']}, {batch['raw_status']}",
+        ),
+        ("submitted", output.local(batch["submitted_at"])),
+    ]
+    rows += [
+        (
+            "result line",
+            f"line {line['line']}, bytes {line['offset']}+{line['length']} of {line['kind']} "
+            f"{line['artifact']}" + (f" ({line['anomaly']})" if line["anomaly"] else ""),
+        )
+        for line in attempt["results"]
+    ]
+    if disposition is not None:
+        why = ", ".join(filter(None, [disposition["failure_class"], disposition["diagnostics"]]))
+        rows.append(("disposition", disposition["disposition"] + (f" ({why})" if why else "")))
+    if judgement is not None:
+        rows.append(("judgement", f"{judgement['outcome']}, values {judgement['values_digest']}"))
+    rows += [
+        (
+            "finding",
+            f"{finding['rule']} {finding['rule_version']} ({finding['severity']}) "
+            f"{finding['field']}: {finding['note']}",
+        )
+        for finding in attempt["findings"]
+    ]
+    output.facts(rows, 2)
+
+
+def _print_publication(publication: dict[str, Any]) -> None:
+    from pipeline_assets.cli import output
+
+    delivery = publication["delivery"]
+    output.heading(f"Publication, archive version {publication['archive_version']}")
+    output.facts(
+        [
+            ("visible", "yes" if publication["visible"] else "no, replaced"),
+            ("processing version", publication["processing_version"]),
+            ("record", publication["record_id"]),
+            ("from", output.local(publication["valid_from"])),
+            ("to", output.local(publication["valid_to"])),
+            ("content", publication["content_digest"]),
+            ("thumbnail", publication["thumbnail"]),
+            ("found by search", "yes" if publication["search_entry"] else "no"),
+            (
+                "delivery",
+                None
+                if delivery is None
+                else f"{delivery['operation']}: {delivery['disposition']}, accepted values "
+                f"{delivery['accepted_digest']}, at {output.local(delivery['delivered_at'])}",
+            ),
+        ],
+        2,
+    )
