@@ -2,17 +2,19 @@
 
 Belongs here: writing what is already known. It loads the same tables through the same bulk
 loads and commits a shard at a time, so what the pipeline takes above it is the price of
-reconciling, judging, moving and fencing.
+reading, reconciling, judging, moving and fencing.
 """
 
 from __future__ import annotations
 
-import hashlib
 import time
 
 import polars as pl
+from sqlalchemy import BigInteger, Connection, Integer, Table
 
+from resources.artifacts import Kind
 from resources.context import Context
+from resources.ledger.archive_content import search_entries_of
 from resources.ledger.schema import (
     archive_entries,
     archive_heads,
@@ -25,9 +27,8 @@ from resources.ledger.schema import (
     results,
 )
 
-MOVES = 4
-"""Set-based moves of a record from the frozen manifest to the archive."""
 TABLES = (
+    record_state,
     results,
     dispositions,
     judgements,
@@ -37,6 +38,7 @@ TABLES = (
     archive_heads,
     deliveries,
 )
+"""Every table that the stages from submit to publish give a row a record."""
 
 
 def write_floor(source: Context, target: Context, shard: int) -> tuple[float, int]:
@@ -49,11 +51,11 @@ def write_floor(source: Context, target: Context, shard: int) -> tuple[float, in
     with source.ledger.read() as connection:
         highest = connection.exec_driver_sql("SELECT MAX(record_no) FROM records").scalar_one()
     for low in range(1, highest + 1, shard):
-        frames, search = _read(source, low, low + shard - 1)
+        frames, search = _read_rows(source, low, low + shard - 1)
         files = _read_files(source, low)
         started = time.perf_counter()
-        for data in files:
-            target.artifacts.put("frame", data)
+        for kind, data in files:
+            target.artifacts.put(kind, data)
         with target.ledger.write() as connection:
             for table, frame in frames.items():
                 target.ledger.dialect.load(connection, table, frame)
@@ -64,87 +66,42 @@ def write_floor(source: Context, target: Context, shard: int) -> tuple[float, in
     return seconds, rows
 
 
-def _read(source: Context, low: int, high: int) -> tuple[dict, pl.DataFrame]:
-    """The rows of a shard of records, by table."""
-    frames = {}
+def _read_rows(
+    source: Context, low: int, high: int
+) -> tuple[dict[Table, pl.DataFrame], pl.DataFrame]:
+    """The rows of a range of records by table, and the search entries among them."""
     with source.ledger.read() as connection:
-        for table in (record_state, *TABLES):
-            condition = _condition(table.name, low, high)
-            frame = _fetch(source, connection, table, condition)
-            frames[table] = frame
-        entries = frames[archive_entries]
-        search = _search_rows(source, connection, entries)
-    return frames, search
+        frames = {table: _fetch(source, connection, table, low, high) for table in TABLES}
+    return frames, search_entries_of(frames[archive_entries].select("entry_no", "content"))
 
 
-def _condition(name: str, low: int, high: int) -> str:
-    attempts = (
-        f"attempt_no IN (SELECT attempt_no FROM attempts WHERE record_no BETWEEN {low} AND {high})"
-    )
-    if name in ("results", "dispositions"):
-        return attempts
-    if name == "archive_heads":
-        return (
-            "entry_no IN (SELECT entry_no FROM archive_entries "
-            f"WHERE record_no BETWEEN {low} AND {high})"
-        )
-    return f"record_no BETWEEN {low} AND {high}"
-
-
-def _fetch(source: Context, connection, table, condition: str) -> pl.DataFrame:
-    from sqlalchemy import BigInteger, Integer
-
+def _fetch(
+    source: Context, connection: Connection, table: Table, low: int, high: int
+) -> pl.DataFrame:
     schema = {
         column.name: pl.Int64 if isinstance(column.type, BigInteger | Integer) else pl.String
         for column in table.c
     }
-    return source.ledger.dialect.fetch(
-        connection, f"SELECT {', '.join(schema)} FROM {table.name} WHERE {condition}", schema
-    )
+    records = f"record_no BETWEEN {low} AND {high}"
+    condition = records
+    if table in (results, dispositions):
+        condition = f"attempt_no IN (SELECT attempt_no FROM attempts WHERE {records})"
+    elif table is archive_heads:
+        condition = f"entry_no IN (SELECT entry_no FROM archive_entries WHERE {records})"
+    query = f"SELECT {', '.join(schema)} FROM {table.name} WHERE {condition}"
+    return source.ledger.dialect.fetch(connection, query, schema)
 
 
-def _search_rows(source: Context, connection, entries: pl.DataFrame) -> pl.DataFrame:
-    """Search tokens as the pipeline made them, from the published content."""
-    from resources.ledger.search_text import tokens
-
-    fields = pl.Struct({"value": pl.String})
-    decoded = entries.select(
-        "entry_no",
-        content=pl.col("content").str.json_decode(
-            pl.Struct(
-                {
-                    "title": fields,
-                    "product_identifiers": pl.List(fields),
-                    "language": fields,
-                    "description": fields,
-                }
-            )
-        ),
-    ).unnest("content")
-    return decoded.select(
-        "entry_no",
-        title=tokens(pl.col("title").struct.field("value")),
-        identifiers=tokens(
-            pl.col("product_identifiers")
-            .list.eval(pl.element().struct.field("value"))
-            .list.join(" ")
-        ),
-        description=tokens(pl.col("description").struct.field("value")),
-        language=pl.col("language").struct.field("value"),
-    )
-
-
-def _read_files(source: Context, low: int) -> list[bytes]:
+def _read_files(source: Context, low: int) -> list[tuple[Kind, bytes]]:
     """The files of the batch that begins with this record: results, collected, staging."""
     with source.ledger.read() as connection:
         row = connection.exec_driver_sql(
             "SELECT b.collected_artifact, b.staging_artifact, f.artifact FROM batches b "
             "JOIN attempts a ON a.attempt_no = b.first_attempt_no "
             f"JOIN result_files f ON f.batch_no = b.batch_no WHERE a.record_no = {low}"
-        ).first()
-    if row is None:
-        return []
-    kinds = ("frame", "frame", "result")
-    data = [source.artifacts.require(kind, name).read_bytes() for kind, name in zip(kinds, row)]
-    assert all(hashlib.sha256(d).hexdigest() == n for d, n in zip(data, row))
-    return data
+        ).one()
+    kinds: tuple[Kind, Kind, Kind] = ("frame", "frame", "result")
+    return [
+        (kind, source.artifacts.require(kind, digest).read_bytes())
+        for kind, digest in zip(kinds, row, strict=True)
+    ]

@@ -110,9 +110,7 @@ def test_a_spec_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        pytest.param(
-            {"promt": "x"}, "unknown field 'promt' (known: key", id="unknown"
-        ),
+        pytest.param({"promt": "x"}, "unknown field 'promt' (known: key", id="unknown"),
         pytest.param({"budget": 3}, "unknown field 'budget'", id="operating-setting"),
         pytest.param({"model": ...}, "field 'model' is missing", id="missing"),
         pytest.param({"parser": {"version": "1", "ocr_pages": 1}}, "parser.max_pages", id="nested"),
@@ -123,9 +121,7 @@ def test_a_spec_is_read(tmp_path: Path) -> None:
         pytest.param({"key": "A"}, "'A' is not a processing version key", id="key-grammar"),
         pytest.param({"key": "manuals-2"}, "name the file manuals-2.yaml", id="other-name"),
         pytest.param({"workload": "a.b"}, "'workload'", id="workload-grammar"),
-        pytest.param(
-            {"provider": "nobody"}, "Input should be 'baseline'", id="provider"
-        ),
+        pytest.param({"provider": "nobody"}, "Input should be 'baseline'", id="provider"),
         pytest.param({"mode": "batch"}, "'mode': Input should be 'embedded'", id="mode"),
         pytest.param({"model": ""}, "'model': String should have at least 1", id="empty-model"),
         pytest.param({"rules": {"frame": 1.5}}, "rules.frame", id="rule-version"),
