@@ -17,12 +17,13 @@ from pipeline_assets.parser_settings import parser_settings
 from pipeline_assets.versions import OpenVersion
 from resources.context import Context
 from resources.contracts import COLLECTED, PARSED_TEXT, STAGING, read_frame, scan_frame, store_frame
+from resources.garbage import without_garbage_collector
 from resources.ledger.batches import COMPLETE, Batch, find_batches, reload_batch, update_batch
 from resources.ledger.judgements import facts_of, store_judgements, unjudged_batches
 from resources.ledger.leases import Heartbeat, Lease, fenced, held
 from resources.ledger.moves import batch_chain, move_records
 
-SLICE_RECORDS = 5_000
+SLICE_RECORDS = 8_400
 """Records judged together: their quotes' pages are what decides the memory of the stage."""
 
 
@@ -54,7 +55,10 @@ def judge_batches(context: Context, version: OpenVersion) -> JudgeReport:
     findings: Counter[str] = Counter()
     context.progress.start("judging", sum(batch.expected_records for batch in todo))
     for batch in todo:
-        with held(context.ledger, batch.lease_name, context.worker) as lease:
+        with (
+            held(context.ledger, batch.lease_name, context.worker) as lease,
+            without_garbage_collector(),
+        ):
             judged = _judge_batch(context, version, lease, batch)
             _store(context, lease, batch, judged)
             outcomes.update(dict(judged.staging["outcome"].value_counts().iter_rows()))

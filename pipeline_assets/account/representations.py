@@ -6,19 +6,13 @@ not belong here: publishing (`publish`), which writes the three together.
 
 from __future__ import annotations
 
-from typing import Any
-
-import msgspec
 import polars as pl
 from sqlalchemy import Connection
 
 from pipeline_assets.account.shards import MAX_SHARD, is_one_of
-from resources.ledger.allocate import next_number
+from resources.ledger.archive import lock_archive
+from resources.ledger.archive_content import search_entries_of
 from resources.ledger.engine import Ledger
-from resources.ledger.schema import archive_entries
-from resources.ledger.search_text import tokens
-
-_SEARCH_COLUMNS = ("title", "identifiers", "description", "language")
 
 
 def headless_documents(connection: Connection, ledger: Ledger) -> pl.DataFrame:
@@ -69,9 +63,8 @@ def stray_search_entries(connection: Connection, ledger: Ledger) -> pl.DataFrame
 def rebuild_search_entries(ledger: Ledger) -> int:
     """Make missing search entries again and drop stray ones; returns how many of both."""
     with ledger.write() as connection:
-        # Who publishes takes a number first: this holds them back, so that nothing that is read
-        # here is out of date when it is written.
-        next_number(connection, ledger.dialect, archive_entries.c.entry_no)
+        # Whoever publishes waits: nothing that is read here is out of date when it is written.
+        lock_archive(connection, ledger)
         stray = stray_search_entries(connection, ledger)
         if not stray.is_empty():
             ledger.dialect.stage(connection, "stage_stray", stray)
@@ -89,22 +82,4 @@ def _entries(connection: Connection, ledger: Ledger, numbers: pl.Series) -> pl.D
         f"WHERE {is_one_of('entry_no', numbers)}",
         {"entry_no": pl.Int64, "content": pl.String},
     )
-    rows = [(number, *_texts(msgspec.json.decode(content))) for number, content in stored.rows()]
-    frame = pl.DataFrame(
-        rows,
-        schema={"entry_no": pl.Int64, **{name: pl.String for name in _SEARCH_COLUMNS}},
-        orient="row",
-    )
-    return frame.with_columns(tokens(pl.col(name)) for name in _SEARCH_COLUMNS)
-
-
-def _texts(content: dict[str, Any]) -> tuple[str | None, str, str | None, str | None]:
-    identifiers = " ".join(
-        item["value"] for item in content["product_identifiers"] if item["value"]
-    )
-    return (
-        content["title"]["value"],
-        identifiers,
-        content["description"]["value"],
-        content["language"]["value"],
-    )
+    return search_entries_of(stored)

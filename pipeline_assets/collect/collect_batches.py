@@ -18,6 +18,7 @@ from pipeline_assets.providers import embedded_provider
 from pipeline_assets.versions import OpenVersion
 from resources.context import Context
 from resources.contracts import COLLECTED, MANIFEST, scan_frame, store_frame
+from resources.garbage import without_garbage_collector
 from resources.ledger.batches import (
     Batch,
     attempts_of,
@@ -77,7 +78,10 @@ def collect_batches(context: Context, version: OpenVersion) -> CollectReport:
     incidents: list[str] = []
     verified: set[str] = set()
     for batch in todo:
-        with held(context.ledger, batch.lease_name, context.worker) as lease:
+        with (
+            held(context.ledger, batch.lease_name, context.worker) as lease,
+            without_garbage_collector(),
+        ):
             _start(context, lease, batch)
             outcome = _reconcile(context, version, batch, verified)
             if not _store(context, lease, batch, outcome):

@@ -12,7 +12,6 @@ from typing import BinaryIO
 import polars as pl
 
 from pipeline_assets.collect.failures import classify
-from resources.garbage import without_garbage_collector
 from resources.ledger.frames import frame_of
 from resources.providers.port import EmbeddedProvider, MalformedLine, split_lines
 
@@ -44,31 +43,30 @@ def observe(
 ) -> pl.DataFrame:
     """Every line of a result file (`OBSERVED_SCHEMA`), in file order."""
     rows = []
-    with without_garbage_collector():
-        for line in split_lines(stream):
-            place = (result_file_no, line.number, line.offset, len(line.data))
-            try:
-                result = provider.read_line(line.data)
-            except MalformedLine as error:
-                rows.append(
-                    (*place, None, None, None, str(error), None, _mark(line.data), None, None, None)
-                )
-                continue
-            verdict = classify(result, check_answer)
+    for line in split_lines(stream):
+        place = (result_file_no, line.number, line.offset, len(line.data))
+        try:
+            result = provider.read_line(line.data)
+        except MalformedLine as error:
             rows.append(
-                (
-                    *place,
-                    result.custom_id,
-                    verdict.disposition,
-                    verdict.failure_class,
-                    verdict.diagnostics,
-                    verdict.answer,
-                    _mark(line.data),
-                    _storable(result.model_revision),
-                    result.input_tokens,
-                    result.output_tokens,
-                )
+                (*place, None, None, None, str(error), None, _mark(line.data), None, None, None)
             )
+            continue
+        verdict = classify(result, check_answer)
+        rows.append(
+            (
+                *place,
+                result.custom_id,
+                verdict.disposition,
+                verdict.failure_class,
+                verdict.diagnostics,
+                verdict.answer,
+                _mark(line.data),
+                _storable(result.model_revision),
+                result.input_tokens,
+                result.output_tokens,
+            )
+        )
     return frame_of(rows, OBSERVED_SCHEMA)
 
 

@@ -21,6 +21,7 @@ from pipeline_assets.versions import OpenVersion
 from resources.artifacts import ArtifactMissing
 from resources.context import Context
 from resources.contracts import STAGING, read_frame
+from resources.garbage import without_garbage_collector
 from resources.ledger.archive import (
     CANDIDATE_SCHEMA,
     delivered,
@@ -81,7 +82,10 @@ def publish_accepted(context: Context, version: OpenVersion) -> PublishReport:
     for batch in todo:
         if not _has_accepted(context, batch):
             continue
-        with held(context.ledger, batch.lease_name, context.worker) as lease:
+        with (
+            held(context.ledger, batch.lease_name, context.worker) as lease,
+            without_garbage_collector(),
+        ):
             counts = _publish_batch(context, version, lease, batch)
         done = PublishReport(
             done.published + counts.published,

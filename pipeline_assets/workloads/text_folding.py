@@ -139,12 +139,15 @@ def find_quote(page_text: str, quote: str) -> tuple[int, int] | None:
 def has_quote(page_text: str, quote: str) -> bool:
     """Does the page have the words of `quote`? The answer of `find_quote`, without the place."""
     wanted = quote.strip()
-    if not fold(wanted):
+    folded = fold(wanted)
+    if not folded:
         return False
-    return wanted in page_text or any(
-        fold(wanted, keep_line_end_hyphens=keep) in fold(page_text, keep_line_end_hyphens=keep)
-        for keep in (False, True)
-    )
+    if wanted in page_text or folded in fold(page_text):
+        return True
+    if not (_HARD_HYPHENATION.search(page_text) or _HARD_HYPHENATION.search(wanted)):
+        return False
+    kept = fold(wanted, keep_line_end_hyphens=True)
+    return kept in fold(page_text, keep_line_end_hyphens=True)
 
 
 def _fold_characters(text: str) -> str:

@@ -28,14 +28,30 @@ _TRADE_SIGNS = r"[\x{2122}\x{2120}]"
 _DROPPED = r"[\p{Mn}&&[\p{Inherited}\p{Hebrew}]--[\x{3099}\x{309A}]]|\p{Cf}"
 _HYPHENS = r"[\x{2010}\x{2011}\x{2212}]"
 _CJK = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\x{30FC}]"
+_ASCII_TOKEN = r"[a-z0-9](?:[a-z0-9/.\-]*[a-z0-9])?"
 _TOKEN = r"[\p{L}\p{N}][\p{L}\p{N}\p{M}/.\-]*[\p{L}\p{N}\p{M}]|[\p{L}\p{N}]"  # noqa: S105 - a pattern
 
 
 def tokens(text: pl.Expr) -> pl.Expr:
     """The text as tokens separated by single spaces; null becomes an empty string."""
+    return text.fill_null("").map_batches(_tokens, return_dtype=pl.String)
+
+
+def _tokens(texts: pl.Series) -> pl.Series:
+    """Plain ASCII needs no folding but that of case: a third of the time of the whole way."""
+    frame = pl.DataFrame({"text": texts}).with_row_index("row")
+    plain = pl.col("text").str.len_bytes() == pl.col("text").str.len_chars()
+    ascii_texts = pl.col("text").str.to_lowercase().str.extract_all(_ASCII_TOKEN)
+    parts = [
+        frame.filter(plain).select("row", text=_joined(ascii_texts)),
+        frame.filter(~plain).select("row", text=_joined(_folded_tokens(pl.col("text")))),
+    ]
+    return pl.concat(parts).sort("row")["text"].alias(texts.name)
+
+
+def _folded_tokens(text: pl.Expr) -> pl.Expr:
     folded = (
-        text.fill_null("")
-        .str.replace_all(_TRADE_SIGNS, " ")
+        text.str.replace_all(_TRADE_SIGNS, " ")
         .str.normalize("NFKD")
         .str.replace_all(_DROPPED, "")
         .str.normalize("NFKC")
@@ -44,8 +60,15 @@ def tokens(text: pl.Expr) -> pl.Expr:
         .str.replace_all("ς", "σ", literal=True)  # the one letter with two small forms
         .str.replace_all(f"({_CJK})", " ${1} ")
     )
-    found = folded.str.extract_all(_TOKEN).list.head(MAX_TOKENS).list.join(" ")
-    return found.str.replace_all(rf"(\S{{{MAX_TOKEN_LENGTH}}})\S+", "${1}")
+    return folded.str.extract_all(_TOKEN)
+
+
+def _joined(found: pl.Expr) -> pl.Expr:
+    return (
+        found.list.head(MAX_TOKENS)
+        .list.join(" ")
+        .str.replace_all(rf"(\S{{{MAX_TOKEN_LENGTH}}})\S+", "${1}")
+    )
 
 
 def query_terms(query: str) -> list[list[str]]:

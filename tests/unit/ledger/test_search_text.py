@@ -97,3 +97,12 @@ def test_tokens_hold_neither_blanks_nor_anything_a_query_language_knows(text: st
 def test_folding_what_is_folded_changes_nothing(text: str) -> None:
     once = fold(text)
     assert fold(once) == once
+
+
+@given(st.lists(st.text(st.characters(max_codepoint=126)), min_size=1, max_size=20))
+def test_the_short_way_of_plain_text_is_the_long_way(texts: list[str]) -> None:
+    """One letter beyond ASCII sends a text through the whole folding; the tokens stay the same."""
+    frame = pl.DataFrame({"short": texts, "long": [f"{text} é" for text in texts]})
+    found = frame.select(tokens(pl.col("short")), tokens(pl.col("long")))
+    for short, long in found.iter_rows():
+        assert f"{short} e".strip() == long
