@@ -95,6 +95,7 @@ def test_an_unreadable_source(
     assert "ermission" in said
 
 
+@pytest.mark.slow
 def test_a_source_that_vanishes_later_loses_nothing(source: Path, tmp_path: Path) -> None:
     """An unmounted disk must not look like an archive from which everything was removed."""
     run = ("run", "--source", source, "--state", tmp_path / "state")

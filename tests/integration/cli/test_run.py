@@ -62,6 +62,10 @@ def test_a_second_run_processes_nothing_and_says_so(state: Path, tmp_path: Path)
     assert again.returncode == 3, again.stderr
     assert "Nothing new to process" in again.stdout
     assert tallybook("export", "--state", state, cwd=tmp_path).stdout == before
+
+
+@pytest.mark.slow
+def test_a_run_in_json_tells_what_waits(state: Path, tmp_path: Path) -> None:
     as_json = one_json(tallybook("run", "--json", "--state", state, cwd=tmp_path).stdout)
     assert as_json["anything_new"] is False
     assert as_json["invariant_holds"] is True

@@ -7,12 +7,14 @@ import pytest
 from sqlalchemy import Connection
 
 from partitions.processing_version import MalformedVersionKey
+from pipeline_assets.account.export import export_entries
+from pipeline_assets.account.integrity import diagnose
 from pipeline_assets.account.known_version import VersionNeverUsed, known_version, parser_key_of
 from pipeline_assets.account.report import build_report, store_report
 from pipeline_assets.account.standing import count_standings
 from pipeline_assets.account.violations import find_violations
 from pipeline_assets.parser_settings import parser_settings
-from tests.support.small_archive import FAN, KEY, PUMP, Archive, manual
+from tests.support.small_archive import COPY, FAN, KEY, PUMP, Archive, manual
 
 
 def test_every_document_is_counted_once(read_archive: Archive) -> None:
@@ -51,6 +53,24 @@ def test_a_changed_and_a_removed_document_leave_former_records(archive: Archive)
     assert report.former == {"published": 2}
     assert sum(report.states.values()) + sum(report.excluded.values()) == 5
     assert len(report.manifests) == 2
+
+
+def test_a_document_that_went_back_to_earlier_bytes_adds_up(archive: Archive) -> None:
+    before = list(export_entries(archive.context))
+    (archive.folder / COPY).unlink()
+    archive.write(PUMP, manual("Water Pump", "WP-200"))
+    archive.process()
+    archive.write(PUMP, manual("Water Pump", "WP-100"))
+    archive.process()
+    report = build_report(archive.context, KEY)
+    assert report.violations == ()
+    assert report.former == {"published": 1}
+    assert diagnose(archive.context) == []
+    after = {row["document_id"]: row for row in export_entries(archive.context)}
+    shown = after[f"manuals/{PUMP}"]
+    assert shown["archive_version"] == 3
+    assert shown["title"] == before[1]["title"]
+    assert shown["provenance"] == before[1]["provenance"]
 
 
 def test_documents_scanned_after_the_last_freeze_are_pending(archive: Archive) -> None:
