@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from pipeline_assets.workloads.workload import FINDING_SCHEMA, Shard, Workload
+from pipeline_assets.workloads.workload import FINDING_SCHEMA, Decoded, Shard, Workload
 from resources.ledger.search_text import tokens
 from resources.record_ids import reference
 
@@ -31,23 +31,66 @@ class Judged:
     findings: pl.DataFrame
 
 
+@dataclass(frozen=True)
+class OpenSlice:
+    """A slice of a batch, read and decoded, ready to be judged.
+
+    Attributes:
+        collected: attempt_no, record_no of its records, in order.
+        decoded: their answers as columns.
+        pages: row, page, text of every page that a quote names.
+        search: row and the tokens that search looks in.
+    """
+
+    collected: pl.DataFrame
+    decoded: Decoded
+    pages: pl.DataFrame
+    search: pl.DataFrame
+
+
+def open_slice(
+    workload: Workload,
+    collected: pl.DataFrame,
+    page_texts: Callable[[pl.DataFrame], pl.DataFrame],
+) -> OpenSlice:
+    """Decode a slice's answers and read what its quotes name; judges nothing.
+
+    Args:
+        workload: its columns.
+        collected: attempt_no, record_no, answer.
+        page_texts: (row, page) pairs → row, page, text.
+    """
+    decoded = workload.decode(collected["answer"].to_list())
+    search = decoded.search.with_columns(
+        *(tokens(pl.col(name)) for name in ("title", "identifiers", "description")),
+        pl.col("language").fill_null(""),
+    )
+    pages = page_texts(decoded.evidence.select("row", "page").unique())
+    return OpenSlice(collected.drop("answer"), decoded, pages, search)
+
+
 def judge(
     workload: Workload,
     collected: pl.DataFrame,
     facts: pl.DataFrame,
     page_texts: Callable[[pl.DataFrame], pl.DataFrame],
 ) -> Judged:
+    """Open and judge a slice: see `open_slice` and `judge_slice`."""
+    return judge_slice(workload, open_slice(workload, collected, page_texts), facts)
+
+
+def judge_slice(workload: Workload, opened: OpenSlice, facts: pl.DataFrame) -> Judged:
     """Judge a slice of a batch's answers.
 
     Args:
-        workload: its columns and rules.
-        collected: attempt_no, record_no, answer.
+        workload: its rules.
+        opened: the slice.
         facts: record_no, record_id, language, languages of the same records.
-        page_texts: (row, page) pairs → row, page, text.
 
     A record with a finding of severity `review` waits for a person; one without is accepted.
     """
-    rows = collected.select("attempt_no", "record_no").with_row_index("row")
+    decoded = opened.decoded
+    rows = opened.collected.select("attempt_no", "record_no").with_row_index("row")
     rows = rows.with_columns(pl.col("row").cast(pl.Int64)).join(
         facts, on="record_no", how="left", maintain_order="left"
     )
@@ -55,14 +98,13 @@ def judge(
         reference=pl.Series([reference(name) for name in rows["record_id"]], dtype=pl.String),
         languages=pl.col("languages").fill_null(""),
     )
-    decoded = workload.decode(collected["answer"].to_list())
     shard = Shard(
         records=records,
         values=decoded.values,
         items=decoded.items,
         evidence=decoded.evidence,
         uncertain=decoded.uncertain,
-        page_texts=page_texts,
+        page_texts=lambda wanted: opened.pages.join(wanted, on=["row", "page"], how="semi"),
     )
     found = _run_rules(workload, shard)
     review = found.filter(pl.col("severity") == "review")["row"].unique()
@@ -76,13 +118,7 @@ def judge(
             values_digest=pl.Series(digests, dtype=pl.String),
         )
         .join(decoded.content, on="row", maintain_order="left")
-        .join(
-            decoded.search.with_columns(
-                tokens(pl.col(name)) for name in ("title", "identifiers", "description")
-            ).with_columns(pl.col("language").fill_null("")),
-            on="row",
-            maintain_order="left",
-        )
+        .join(opened.search, on="row", maintain_order="left")
     )
     findings = found.join(rows.select("row", "attempt_no", "record_no"), on="row")
     return Judged(staging.drop("row"), findings.drop("row"))

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import polars as pl
 
-from pipeline_assets.accept.judge import Judged, judge
+from pipeline_assets.accept.judge import Judged, judge_slice, open_slice
 from pipeline_assets.parser_settings import parser_settings
 from pipeline_assets.versions import OpenVersion
+from resources.ahead import one_ahead
 from resources.context import Context
 from resources.contracts import COLLECTED, PARSED_TEXT, STAGING, read_frame, scan_frame, store_frame
 from resources.garbage import without_garbage_collector
@@ -23,7 +25,7 @@ from resources.ledger.judgements import facts_of, store_judgements, unjudged_bat
 from resources.ledger.leases import Heartbeat, Lease, fenced, held
 from resources.ledger.moves import batch_chain, move_records
 
-SLICE_RECORDS = 8_400
+SLICE_RECORDS = 6_250
 """Records judged together: their quotes' pages are what decides the memory of the stage."""
 
 
@@ -78,8 +80,12 @@ def _judge_batch(context: Context, version: OpenVersion, lease: Lease, batch: Ba
     findings: list[pl.DataFrame] = []
     with context.ledger.read() as connection:
         facts = facts_of(connection, context.ledger, key, batch)
-    for part in collected.iter_slices(SLICE_RECORDS):
-        judged = judge(version.workload, part, facts, _page_reader(context, part, facts))
+    openers = [
+        partial(open_slice, version.workload, part, _page_reader(context, part, facts))
+        for part in collected.iter_slices(SLICE_RECORDS)
+    ]
+    for opened in one_ahead(openers):
+        judged = judge_slice(version.workload, opened, facts)
         staging.append(STAGING.conform(judged.staging))
         findings.append(judged.findings)
         heart.beat()
