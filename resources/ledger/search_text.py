@@ -28,7 +28,7 @@ _TRADE_SIGNS = r"[\x{2122}\x{2120}]"
 _DROPPED = r"[\p{Mn}&&[\p{Inherited}\p{Hebrew}]--[\x{3099}\x{309A}]]|\p{Cf}"
 _HYPHENS = r"[\x{2010}\x{2011}\x{2212}]"
 _CJK = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\x{30FC}]"
-_ASCII_TOKEN = r"[a-z0-9](?:[a-z0-9/.\-]*[a-z0-9])?"
+_ASCII_TOKEN = r"[a-z0-9](?:[a-z0-9/.\-]*[a-z0-9])?"  # noqa: S105 - a pattern
 _TOKEN = r"[\p{L}\p{N}][\p{L}\p{N}\p{M}/.\-]*[\p{L}\p{N}\p{M}]|[\p{L}\p{N}]"  # noqa: S105 - a pattern
 
 
