@@ -28,6 +28,11 @@ from resources.clock import from_text
 from resources.context import Context
 from resources.ledger.engine import Ledger
 from resources.ledger.journal import verify_all
+from resources.ledger.representations import (
+    name_entries,
+    stray_search_entries,
+    unsearchable_entries,
+)
 from resources.ledger.schema import leases
 from resources.processes import ProcessIdentity, is_alive
 
@@ -219,8 +224,10 @@ def _open_files() -> set[tuple[int, int]] | None:
 
 
 def _search(connection: Connection, ledger: Ledger) -> list[Problem]:
-    missing = representations.unsearchable_entries(connection, ledger)["document_id"].to_list()
-    stray = representations.stray_search_entries(connection, ledger).height
+    missing = name_entries(connection, ledger, unsearchable_entries(connection, ledger))[
+        "document_id"
+    ].to_list()
+    stray = stray_search_entries(connection, ledger).height
     if not missing and not stray:
         return []
     what = []

@@ -14,6 +14,12 @@ from pipeline_assets.account.known_version import KnownVersion
 from pipeline_assets.account.standing import UNKNOWN, Standings
 from resources.ledger.batches import COMPLETE
 from resources.ledger.engine import Ledger
+from resources.ledger.representations import (
+    headless_entries,
+    name_entries,
+    stray_search_entries,
+    unsearchable_entries,
+)
 
 SHOWN = 3
 """A sentence names so many examples, and counts the rest."""
@@ -198,7 +204,7 @@ def _of_representations(connection: Connection, ledger: Ledger) -> list[str]:
     for sentence, frame in (
         (
             "documents whose archive entry and head disagree",
-            representations.headless_documents(connection, ledger),
+            headless_entries(connection, ledger).unique("document_id", maintain_order=True),
         ),
         (
             "published documents without a thumbnail",
@@ -206,13 +212,13 @@ def _of_representations(connection: Connection, ledger: Ledger) -> list[str]:
         ),
         (
             "published documents that search cannot find (tallybook doctor --fix)",
-            representations.unsearchable_entries(connection, ledger),
+            name_entries(connection, ledger, unsearchable_entries(connection, ledger)),
         ),
     ):
         names = frame["document_id"].to_list()
         if names:
             found.append(f"{len(names)} {sentence}: {some(names)}")
-    stray = representations.stray_search_entries(connection, ledger).height
+    stray = stray_search_entries(connection, ledger).height
     if stray:
         found.append(f"{stray} search entries of nothing visible (tallybook doctor --fix)")
     return found

@@ -11,6 +11,13 @@ from sqlalchemy import Connection, select
 
 from resources.context import Context
 from resources.ledger.engine import Ledger
+from resources.ledger.representations import (
+    NAMED_SCHEMA,
+    headless_entries,
+    name_entries,
+    stray_search_entries,
+    unsearchable_entries,
+)
 from resources.ledger.schema import archive_entries
 
 INCOMPLETE_SCHEMA = {
@@ -22,7 +29,6 @@ INCOMPLETE_SCHEMA = {
 head (an entry that no head points at), search, or thumbnail (its file)."""
 
 ROWS_A_FETCH = 10_000
-_NAMED = {"document_id": pl.String, "entry_no": pl.Int64}
 
 
 def incomplete_entries(context: Context) -> pl.DataFrame:
@@ -34,27 +40,15 @@ def incomplete_entries(context: Context) -> pl.DataFrame:
     """
     ledger = context.ledger
     with ledger.read() as connection:
-        visible = ledger.dialect.fetch(
-            connection,
-            "SELECT entry_no FROM archive_entries WHERE valid_to IS NULL",
-            {"entry_no": pl.Int64},
-        )
-        searchable = ledger.dialect.search_entries(connection)
-        unsearchable = visible.join(searchable, on="entry_no", how="anti")
-        stray = searchable.join(visible, on="entry_no", how="anti")
-        gone = _lost_thumbnails(connection, context)
+        stray = stray_search_entries(connection, ledger)
+        unsearchable = unsearchable_entries(connection, ledger)
         parts = [
             _missing(_unbacked(connection, ledger), "metadata"),
             _missing(stray.with_columns(document_id=pl.lit(None, dtype=pl.String)), "metadata"),
-            _missing(_headless(connection, ledger), "head"),
+            _missing(headless_entries(connection, ledger), "head"),
+            _missing(name_entries(connection, ledger, unsearchable), "search"),
+            _missing(_without_thumbnail(connection, context), "thumbnail"),
         ]
-        # Names and digests of everything are fetched only where something is missing.
-        if gone or not unsearchable.is_empty():
-            named = _named(connection, ledger)
-            parts += [
-                _missing(named.join(unsearchable, on="entry_no", how="semi"), "search"),
-                _missing(named.filter(pl.col("thumbnail").is_in(gone)), "thumbnail"),
-            ]
     return pl.concat(parts).unique().sort("document_id", "entry_no", "missing")
 
 
@@ -72,19 +66,7 @@ def _unbacked(connection: Connection, ledger: Ledger) -> pl.DataFrame:
         "JOIN documents d ON d.document_no = r.document_no "
         "WHERE s.state = 'published' AND r.record_no NOT IN "
         "(SELECT record_no FROM archive_entries)",
-        _NAMED,
-    )
-
-
-def _headless(connection: Connection, ledger: Ledger) -> pl.DataFrame:
-    """Visible entries that no head points at."""
-    return ledger.dialect.fetch(
-        connection,
-        "SELECT d.document_id, e.entry_no FROM archive_entries e "
-        "JOIN documents d ON d.document_no = e.document_no "
-        "LEFT JOIN archive_heads h ON h.document_no = e.document_no "
-        "WHERE e.valid_to IS NULL AND (h.entry_no IS NULL OR h.entry_no <> e.entry_no)",
-        _NAMED,
+        NAMED_SCHEMA,
     )
 
 
@@ -103,13 +85,17 @@ def _lost_thumbnails(connection: Connection, context: Context) -> list[str]:
     ]
 
 
-def _named(connection: Connection, ledger: Ledger) -> pl.DataFrame:
-    return ledger.dialect.fetch(
+def _without_thumbnail(connection: Connection, context: Context) -> pl.DataFrame:
+    """Visible entries whose thumbnail's file is gone; names are read only where one is."""
+    gone = _lost_thumbnails(connection, context)
+    if not gone:
+        return pl.DataFrame(schema=NAMED_SCHEMA)
+    entries = context.ledger.dialect.fetch(
         connection,
-        "SELECT d.document_id, e.entry_no, e.thumbnail FROM archive_entries e "
-        "JOIN documents d ON d.document_no = e.document_no WHERE e.valid_to IS NULL",
-        {**_NAMED, "thumbnail": pl.String},
-    )
+        "SELECT entry_no, thumbnail FROM archive_entries WHERE valid_to IS NULL",
+        {"entry_no": pl.Int64, "thumbnail": pl.String},
+    ).filter(pl.col("thumbnail").is_in(gone))
+    return name_entries(connection, context.ledger, entries)
 
 
 def _missing(rows: pl.DataFrame, what: str) -> pl.DataFrame:
