@@ -17,7 +17,7 @@ from partitions.processing_version import (
 from pipeline_assets.account.known_version import VersionNeverUsed
 from pipeline_assets.ingest.parsing.pool import ParserUnavailable
 from pipeline_assets.prepare.freeze import UnknownReplayReason
-from pipeline_assets.publish.publish_accepted import StagedValuesDiffer
+from pipeline_assets.publish.publish_accepted import AcceptanceUnproven, StagedValuesDiffer
 from pipeline_assets.workloads.registry import UnknownWorkload
 from resources.artifacts import ArtifactDamaged, ArtifactMissing, ArtifactStoreFull
 from resources.contracts import ContractRefused
@@ -30,6 +30,7 @@ from resources.settings import SettingsError, UnsupportedPlatform
 from resources.sources.port import SourceError
 
 EXPECTED_ERRORS: tuple[type[Exception], ...] = (
+    AcceptanceUnproven,
     ArtifactDamaged,
     ArtifactMissing,
     ArtifactStoreFull,

@@ -29,7 +29,11 @@ from resources.ledger.archive import (
     publish_entries,
 )
 from resources.ledger.batches import COMPLETE, Batch, find_batches
-from resources.ledger.judgements import has_record_in_state, records_in_state
+from resources.ledger.judgements import (
+    has_record_in_state,
+    records_in_state,
+    reviewed_records,
+)
 from resources.ledger.leases import Lease, fenced, held
 from resources.ledger.moves import batch_chain, move_records
 
@@ -41,6 +45,17 @@ class StagedValuesDiffer(Exception):
         super().__init__(
             f"{count} staged values of batch {batch_id} do not have the digest that was accepted; "
             "nothing of the batch was published. Restore the state folder from a backup."
+        )
+
+
+class AcceptanceUnproven(Exception):
+    """A record's state says accepted, and neither a judgement nor a reviewer's move does."""
+
+    def __init__(self, batch_id: str, count: int) -> None:
+        super().__init__(
+            f"{count} records of batch {batch_id} are in state 'accepted' without a judgement or a "
+            "reviewer's move that accepted them; nothing of the batch was published. Their state "
+            "was changed past the journal: restore the ledger from a backup."
         )
 
 
@@ -67,6 +82,7 @@ def publish_accepted(context: Context, version: OpenVersion) -> PublishReport:
     """Publish every accepted record of the version.
 
     Raises:
+        AcceptanceUnproven: a state says accepted and nothing else does.
         StagedValuesDiffer: staging and judgement disagree.
         ArtifactDamaged: a staging file's bytes are not those that were judged.
         ArtifactMissing: a staging file or thumbnail is not in the store.
@@ -163,7 +179,7 @@ def _candidates(
     ledger.dialect.stage(connection, "stage_accepted", accepted.select("record_no", "attempt_no"))
     facts = ledger.dialect.fetch(
         connection,
-        "SELECT s.record_no, r.document_no, j.values_digest, p.thumbnail, e.record_no, "
+        "SELECT s.record_no, r.document_no, j.values_digest, j.outcome, p.thumbnail, e.record_no, "
         "CASE WHEN n.entry_no IS NULL THEN 0 ELSE 1 END "
         "FROM stage_accepted s JOIN records r ON r.record_no = s.record_no "
         "JOIN judgements j ON j.attempt_no = s.attempt_no "
@@ -176,12 +192,14 @@ def _candidates(
             "record_no": pl.Int64,
             "document_no": pl.Int64,
             "accepted_digest": pl.String,
+            "judged": pl.String,
             "thumbnail": pl.String,
             "head_record_no": pl.Int64,
             "current": pl.Int64,
         },
         (parser_key,),
     )
+    _require_acceptance(connection, context, batch, facts)
     joined = accepted.join(facts, on="record_no", maintain_order="left").join(
         staging.drop("attempt_no", "outcome"), on="record_no", maintain_order="left"
     )
@@ -207,3 +225,16 @@ def _candidates(
         promotion=pl.lit(1, dtype=pl.Int64), current=pl.col("current") == 1
     )
     return first.select(*CANDIDATE_SCHEMA, "head_record_no", "current")
+
+
+def _require_acceptance(
+    connection: Connection, context: Context, batch: Batch, facts: pl.DataFrame
+) -> None:
+    """What the rules did not accept must have a reviewer's move in the journal."""
+    doubtful = facts.filter(pl.col("judged") != "accepted").select("record_no")
+    if doubtful.is_empty():
+        return
+    reviewed = reviewed_records(connection, context.ledger, doubtful["record_no"])
+    unproven = doubtful.join(reviewed, on="record_no", how="anti").height
+    if unproven:
+        raise AcceptanceUnproven(batch.batch_id, unproven)

@@ -106,3 +106,18 @@ def records_in_state(
         {"record_no": pl.Int64, "attempt_no": pl.Int64, "request_digest": pl.String},
         (batch.first_attempt_no, batch.last_attempt_no, state),
     )
+
+
+def reviewed_records(connection: Connection, ledger: Ledger, records: pl.Series) -> pl.DataFrame:
+    """Which of the records the journal has going from review to acceptance: record_no."""
+    ledger.dialect.stage(
+        connection, "stage_reviewed", pl.DataFrame({"record_no": records.cast(pl.Int64)})
+    )
+    return ledger.dialect.fetch(
+        connection,
+        "SELECT DISTINCT s.record_no FROM stage_reviewed s "
+        "JOIN move_members k ON k.record_no = s.record_no "
+        "JOIN moves m ON m.move_no = k.move_no "
+        "WHERE m.from_state = 'awaiting_review' AND m.to_state = 'accepted'",
+        {"record_no": pl.Int64},
+    )

@@ -14,6 +14,7 @@ from pipeline_assets.accept.judge_batches import judge_batches
 from pipeline_assets.collect.collect_batches import collect_batches
 from pipeline_assets.publish.completeness import incomplete_entries
 from pipeline_assets.publish.publish_accepted import (
+    AcceptanceUnproven,
     PublishReport,
     StagedValuesDiffer,
     publish_accepted,
@@ -28,6 +29,7 @@ from resources.ledger.schema import (
     archive_heads,
     batches,
     deliveries,
+    judgements,
     parses,
     record_state,
 )
@@ -137,6 +139,16 @@ def test_nothing_is_published_that_was_not_accepted(
     assert shop.counts() == before
     assert shop.archive() == []
     assert set(shop.states().values()) == {"accepted"}
+
+
+def test_a_state_alone_proves_no_acceptance(shop: Shop) -> None:
+    """Judged for review, then set to accepted past the journal: publishing alone leaks nothing."""
+    version = shop.fill().accept()
+    with shop.context.ledger.write() as connection:
+        connection.execute(update(judgements).values(outcome="awaiting_review"))
+    with pytest.raises(AcceptanceUnproven, match="restore the ledger"):
+        publish_accepted(shop.context, version)
+    assert shop.archive() == []
 
 
 @ON_ONE_DATABASE
