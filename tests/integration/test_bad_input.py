@@ -6,7 +6,6 @@ import os
 import shutil
 import sqlite3
 import subprocess
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 from sqlalchemy.engine import make_url
 
 from pipeline_assets.cli.app import main
+from resources.ledger.engine import open_ledger
 from tests.support.command import one_json, tallybook
 
 KEY = "manuals-baseline-1"
@@ -263,31 +263,22 @@ def test_a_ledger_url_that_does_not_work(
 
 
 @contextmanager
-def cutting_connections(url: str) -> Iterator[threading.Event]:
-    """End every connection to the database, again and again, once the event is set."""
-    begin, stop = threading.Event(), threading.Event()
-    parsed = make_url(url)
-    server = parsed.set(drivername="postgresql", database="postgres").render_as_string(
-        hide_password=False
-    )
-
-    def cut() -> None:
-        with psycopg.connect(server, autocommit=True) as connection:
-            while not stop.wait(0.02):
-                if begin.is_set():
-                    connection.execute(
-                        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-                        "WHERE datname = %s AND query LIKE '%%attempts%%'",
-                        (parsed.database,),
-                    )
-
-    thread = threading.Thread(target=cut)
-    thread.start()
-    try:
-        yield begin
-    finally:
-        stop.set()
-        thread.join()
+def cut_at_first_attempt(url: str) -> Iterator[None]:
+    """The server ends the connection that writes the first attempt, in the middle of its work."""
+    open_ledger(url).close()
+    server = make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(
+            "CREATE FUNCTION cut() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NEW; END $$"
+        )
+        connection.execute(
+            "CREATE TRIGGER cut BEFORE INSERT ON attempts FOR EACH ROW EXECUTE FUNCTION cut()"
+        )
+        try:
+            yield
+        finally:
+            connection.execute("DROP FUNCTION cut CASCADE")
 
 
 @pytest.mark.slow
@@ -296,8 +287,7 @@ def test_a_database_that_goes_away_in_a_run(
     source: Path, tmp_path: Path, postgres_url: str
 ) -> None:
     run = ("run", "--source", source, "--state", tmp_path / "state")
-    with cutting_connections(postgres_url) as begin:
-        begin.set()
+    with cut_at_first_attempt(postgres_url):
         said = refused(tallybook(*run, cwd=tmp_path, TALLYBOOK_LEDGER_URL=postgres_url))
     assert "cannot be reached" in said
     assert "run the same command again" in said
