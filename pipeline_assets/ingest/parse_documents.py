@@ -209,4 +209,4 @@ def _store(context: Context, pack: _Pack) -> None:
 
 
 def _cached(context: Context, settings: ParserSettings) -> int:
-    return load_parses(context.ledger, settings.key).height
+    return load_parses(context.ledger, settings.key, ["checksum"]).height

@@ -91,7 +91,11 @@ def freeze_manifest(
     if replay_reason is not None and replay_reason not in REPLAY_REASONS:
         raise UnknownReplayReason(replay_reason)
     with held(context.ledger, f"manifest:{version.key}", context.worker) as lease:
-        parses = load_parses(context.ledger, parser_settings(version.spec).key)
+        parses = load_parses(
+            context.ledger,
+            parser_settings(version.spec).key,
+            ["checksum", "excluded", "detail", "text_pack"],
+        )
         split = split_documents(
             present_documents(context.ledger),
             parses,

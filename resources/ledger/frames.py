@@ -9,12 +9,14 @@ from __future__ import annotations
 import hashlib
 import sys
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
 import polars as pl
 from sqlalchemy import Table
 
+ROWS_A_CHUNK = 50_000
+"""Rows that are Python objects at a time while a query is read."""
 PolarsType = pl.DataType | type[pl.DataType]
 
 
@@ -80,3 +82,11 @@ def frame_of(rows: Sequence[Sequence[object]], schema: Mapping[str, PolarsType])
             for (name, dtype), values in zip(schema.items(), columns, strict=True)
         ]
     )
+
+
+def frame_of_chunks(
+    chunks: Iterable[Sequence[Sequence[object]]], schema: Mapping[str, PolarsType]
+) -> pl.DataFrame:
+    """A frame of rows that come in chunks: a million rows are never all Python objects at once."""
+    parts = [frame_of(rows, schema) for rows in chunks]
+    return pl.concat(parts) if parts else frame_of([], schema)

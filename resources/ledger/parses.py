@@ -5,6 +5,8 @@ Belongs here: storing and finding parses. Does not belong here: parsing (`ingest
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 from sqlalchemy import Connection, text
 
@@ -71,15 +73,15 @@ def store_parses(connection: Connection, ledger: Ledger, rows: pl.DataFrame) -> 
     )
 
 
-def load_parses(ledger: Ledger, parser_key: str) -> pl.DataFrame:
-    """Every parse under `parser_key` of a document that is present (`PARSE_SCHEMA`)."""
-    names = ", ".join(f"p.{name}" for name in PARSE_SCHEMA)
+def load_parses(ledger: Ledger, parser_key: str, columns: Sequence[str]) -> pl.DataFrame:
+    """These columns of every parse under `parser_key` of a document that is present."""
+    names = ", ".join(f"p.{name}" for name in columns)
     with ledger.read() as connection:
         return ledger.dialect.fetch(
             connection,
             f"SELECT {names} FROM parses p WHERE p.parser_key = ? AND p.checksum IN "  # noqa: S608
             "(SELECT v.checksum FROM source_entries e JOIN source_versions v "
             "ON v.source_version_no = e.source_version_no WHERE e.to_snapshot IS NULL)",
-            PARSE_SCHEMA,
+            {name: PARSE_SCHEMA[name] for name in columns},
             (parser_key,),
         )

@@ -23,7 +23,7 @@ from resources.ledger.errors import (
     StorageFull,
     UnreadableLedgerUrl,
 )
-from resources.ledger.frames import PolarsType, columns_of, declared, frame_of
+from resources.ledger.frames import ROWS_A_CHUNK, PolarsType, columns_of, declared, frame_of_chunks
 
 _TYPE: dict[type[pl.DataType], str] = {
     pl.Int64: "BIGINT",
@@ -123,7 +123,7 @@ class PostgresDialect:
         with self._driver(connection).cursor() as cursor:
             query = sql.replace("%", "%%").replace("?", "%s")
             cursor.execute(cast(Any, query), tuple(parameters))
-            return frame_of(cursor.fetchall(), schema)
+            return frame_of_chunks(iter(lambda: cursor.fetchmany(ROWS_A_CHUNK), []), schema)
 
     def add_search(self, connection: Connection, frame: pl.DataFrame) -> None:
         """The vector is built from our own tokens, since the server's parser cuts part numbers."""

@@ -24,7 +24,7 @@ from resources.ledger.errors import (
     NotALedger,
     StorageFull,
 )
-from resources.ledger.frames import PolarsType, columns_of, declared, frame_of
+from resources.ledger.frames import ROWS_A_CHUNK, PolarsType, columns_of, declared, frame_of_chunks
 
 BUSY_SECONDS = 30
 _RETRY_SECONDS = 0.02
@@ -134,8 +134,8 @@ class SqliteDialect:
         parameters: Sequence[object] = (),
     ) -> pl.DataFrame:
         """Rows as a frame of the given types."""
-        rows = self._driver(connection).execute(sql, tuple(parameters)).fetchall()
-        return frame_of(rows, schema)
+        cursor = self._driver(connection).execute(sql, tuple(parameters))
+        return frame_of_chunks(iter(lambda: cursor.fetchmany(ROWS_A_CHUNK), []), schema)
 
     def add_search(self, connection: Connection, frame: pl.DataFrame) -> None:
         """One row an entry; the row id is the entry number."""
