@@ -8,6 +8,7 @@ RECORDS ?= 100000
 PORT ?= 3000
 RUN_ARGS ?=
 PYTEST_ARGS ?=
+EMULATOR_ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -78,6 +79,11 @@ ui: $(RUNTIME) ## Open Dagster on the same state, at http://127.0.0.1:3000 (PORT
 	$(if $(STATE),TALLYBOOK_STATE="$(abspath $(STATE))") DAGSTER_HOME="$$home" \
 		$(BIN)/dagster dev --workspace workspace.yaml --host 127.0.0.1 --port $(PORT)
 
+.PHONY: emulator
+emulator: PORT = 8099
+emulator: $(DEV) ## Serve emulated providers at http://127.0.0.1:8099 (PORT=... EMULATOR_ARGS="--faults FILE")
+	@exec $(BIN)/python -m tests.provider_emulator --port $(PORT) $(EMULATOR_ARGS)
+
 .PHONY: test
 test: $(DEV) lint ## Run every check and the fast tests
 	@$(BIN)/python -m pytest -m "not slow" $(PYTEST_ARGS)
@@ -104,7 +110,8 @@ bench: $(DEV) ## Measure records/s from frozen manifest to archive (RECORDS=1000
 	@$(BIN)/python -m tests.benchmarks.pipeline --records $(RECORDS)
 
 .PHONY: lock
-lock: $(DEV) ## Pin the dependencies of pyproject.toml anew (UPGRADE=1 for newer versions)
+lock: | $(VENV) ## Pin the dependencies of pyproject.toml anew (UPGRADE=1 for newer versions)
+	@[ -x $(BIN)/uv ] || $(MAKE) --no-print-directory install-dev
 	@UV="$(CURDIR)/$(BIN)/uv" scripts/lock.sh $(if $(UPGRADE),--upgrade)
 
 .PHONY: sample-data

@@ -11,13 +11,20 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import rfc8785
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 KEY_PATTERN = r"[a-z0-9][a-z0-9._-]{0,62}"
 """Dagster accepts any text as a dynamic partition key, and breaks later on some of it."""
@@ -54,6 +61,9 @@ class InvalidSpec(ValueError):
         super().__init__(f"{file.name}: {problem}")
 
 
+_CAME_LATER = frozenset({"endpoint", "request"})
+
+
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -86,6 +96,28 @@ class ParserSpec(_Strict):
     max_pages: int = Field(ge=1, le=20_000)
 
 
+class RequestSpec(_Strict):
+    """How a document is asked about, where it leaves the house.
+
+    Attributes:
+        prompt: name of the workload's prompt.
+        document_tokens: at most so many tokens of a document's text are sent (an estimate);
+            it is cut at a page's end and the cut is recorded.
+        output_tokens: at most so many tokens may be answered.
+        redaction: the workload's redaction step with the version that is meant; none if absent.
+        tail: what becomes of records too few for the provider's smallest batch: joined with the
+            batch before, answered online, or refused.
+        window_hours: how long the provider may take, where it lets one choose.
+    """
+
+    prompt: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")
+    document_tokens: int = Field(ge=100, le=2_000_000)
+    output_tokens: int = Field(ge=16, le=300_000)
+    redaction: dict[str, int] | None = Field(default=None, min_length=1, max_length=1)
+    tail: Literal["merge", "online", "refuse"] = "merge"
+    window_hours: int = Field(default=24, ge=1, le=168)
+
+
 class Spec(_Strict):
     """One processing version as its file declares it.
 
@@ -102,20 +134,56 @@ class Spec(_Strict):
         parser: the parsing that the requests are made from.
         rules: every acceptance rule with the version that is meant.
         batch_records: at most so many records in a batch, and so in a shard.
+        endpoint: which of the provider's endpoints; its usual one if absent.
+        request: how a document is asked about; every provider but the built-in one needs it.
     """
 
     key: str
     description: str = ""
     workload: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
     operation: str = Field(default="extract", pattern=r"^[a-z][a-z0-9_]*$")
-    provider: Literal["baseline"]
-    mode: Literal["embedded"]
+    provider: Literal["baseline", "openai", "anthropic", "gemini", "bedrock"]
+    mode: Literal["embedded", "batch", "online"]
     model: str = Field(min_length=1)
     parameters: dict[str, Any] = {}
     schema_version: int = Field(ge=1)
     parser: ParserSpec
     rules: dict[str, int]
     batch_records: int = Field(default=25_000, ge=1, le=50_000)
+    endpoint: str | None = None
+    request: RequestSpec | None = None
+
+    @model_validator(mode="after")
+    def _provider_and_mode_fit(self) -> Spec:
+        embedded = self.provider == "baseline"
+        if embedded != (self.mode == "embedded"):
+            wanted = "embedded" if embedded else "batch or online"
+            raise ValueError(
+                f"provider {self.provider!r} has no mode {self.mode!r}; expected {wanted}"
+            )
+        if embedded and (self.request is not None or self.endpoint is not None):
+            raise ValueError(
+                "the built-in provider asks nobody: leave out 'request' and 'endpoint'"
+            )
+        if not embedded and self.request is None:
+            raise ValueError(
+                f"provider {self.provider!r} needs 'request' with prompt, document_tokens and "
+                "output_tokens"
+            )
+        return self
+
+    def declared(self) -> dict[str, Any]:
+        """The spec as plain values, as it is digested and kept.
+
+        Fields that came later are left out where a spec does not use them, so that the digest of
+        a version that was frozen before stays what it was.
+        """
+        content = self.model_dump()
+        return {
+            name: value
+            for name, value in content.items()
+            if not (name in _CAME_LATER and value is None)
+        }
 
     @field_validator("key")
     @classmethod
@@ -145,6 +213,7 @@ class DigestedParts:
         rules: rule id to the version that the code implements.
         parser_version: the parser that the code implements.
         schema_version: the version of the output schema that the code implements.
+        redactions: redaction step to the version that the code implements.
     """
 
     prompt: bytes
@@ -153,6 +222,7 @@ class DigestedParts:
     rules: Mapping[str, int]
     parser_version: str
     schema_version: int
+    redactions: Mapping[str, int] = field(default_factory=dict)
 
 
 class SpecDisagrees(ValueError):
@@ -246,7 +316,7 @@ def digest(spec: Spec, parts: DigestedParts) -> str:
     problems = _disagreements(spec, parts)
     if problems:
         raise SpecDisagrees(spec.key, problems)
-    declared = spec.model_dump(exclude={"description"})
+    declared = {name: value for name, value in spec.declared().items() if name != "description"}
     document = {
         "spec": declared,
         "prompt": hashlib.sha256(parts.prompt).hexdigest(),
@@ -284,18 +354,31 @@ def _disagreements(spec: Spec, parts: DigestedParts) -> list[str]:
                 f"rule {rule} is declared as {declared or 'absent'} and installed as "
                 f"{installed or 'absent'}"
             )
+    declared_redaction = (spec.request.redaction if spec.request else None) or {}
+    for step, version in declared_redaction.items():
+        installed = parts.redactions.get(step)
+        if installed != version:
+            problems.append(
+                f"redaction {step} is declared as {version} and installed as "
+                f"{installed or 'absent'}"
+            )
     return problems
+
+
+_MODELS: Mapping[str | int, type[BaseModel]] = {"parser": ParserSpec, "request": RequestSpec}
 
 
 def _explain(error: ValidationError) -> str:
     lines = []
     for problem in error.errors(include_url=False, include_input=False):
-        field = ".".join(str(part) for part in problem["loc"])
+        name = ".".join(str(part) for part in problem["loc"])
         if problem["type"] == "extra_forbidden":
-            known = ", ".join(Spec.model_fields)
-            lines.append(f"unknown field {field!r} (known: {known})")
+            known = ", ".join(_MODELS.get(problem["loc"][0], Spec).model_fields)
+            lines.append(f"unknown field {name!r} (known: {known})")
         elif problem["type"] == "missing":
-            lines.append(f"field {field!r} is missing")
+            lines.append(f"field {name!r} is missing")
+        elif not name:
+            lines.append(problem["msg"])
         else:
-            lines.append(f"field {field!r}: {problem['msg']}")
+            lines.append(f"field {name!r}: {problem['msg']}")
     return "; ".join(lines)

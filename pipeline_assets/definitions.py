@@ -1,4 +1,4 @@
-"""What Dagster loads: every asset, check, job and resource, put together.
+"""What Dagster loads: every asset, check, job, sensor and resource, put together.
 
 Belongs here: `build_definitions` and the one line that calls it. Does not belong here: any of
 the parts.
@@ -14,7 +14,8 @@ from pipeline_assets.accept import asset as accept
 from pipeline_assets.accept import checks as accept_checks
 from pipeline_assets.account import asset as account
 from pipeline_assets.account import checks as account_checks
-from pipeline_assets.automation.jobs import process_version
+from pipeline_assets.automation.jobs import advance_version, process_version
+from pipeline_assets.automation.sensors import provider_batch_monitor
 from pipeline_assets.collect import asset as collect
 from pipeline_assets.collect import checks as collect_checks
 from pipeline_assets.expected_errors import EXPECTED_ERRORS
@@ -60,7 +61,8 @@ def build_definitions(
     return dg.Definitions(
         assets=ASSETS,
         asset_checks=_checks(),
-        jobs=[process_version],
+        jobs=[process_version, advance_version],
+        sensors=[provider_batch_monitor],
         resources={"tallybook": ContextResource(opening=opening)},
         # Without it every step is a process of its own: 15 s for four trivial ones.
         executor=dg.in_process_executor,

@@ -14,18 +14,30 @@ from partitions.processing_version import (
     SpecDisagrees,
     UnknownVersion,
 )
+from pipeline_assets.account.canary_facts import UnknownCanary
 from pipeline_assets.account.known_version import VersionNeverUsed
+from pipeline_assets.canary.drop import NoVerdict
+from pipeline_assets.canary.make import CanaryUnmakeable
 from pipeline_assets.ingest.parsing.pool import ParserUnavailable
+from pipeline_assets.operating import OperatingValueRefused, UnknownOperatingSetting
 from pipeline_assets.prepare.freeze import UnknownReplayReason
+from pipeline_assets.prompting.template import InvalidPrompt
+from pipeline_assets.provider_jobs.fetch import FileChangedOnDisk
+from pipeline_assets.provider_jobs.life import JobUnnameable
+from pipeline_assets.provider_jobs.operate import JobTaken, NotNow, UnknownJob
 from pipeline_assets.publish.publish_accepted import AcceptanceUnproven, StagedValuesDiffer
+from pipeline_assets.versions import UnknownPrompt
 from pipeline_assets.workloads.registry import UnknownWorkload
 from resources.artifacts import ArtifactDamaged, ArtifactMissing, ArtifactStoreFull
+from resources.clock import ClockUnreachable
 from resources.contracts import ContractRefused
 from resources.ledger.errors import LedgerError
 from resources.ledger.leases import LeaseHeld, LeaseLost
 from resources.ledger.manifests import ManifestChanged
 from resources.ledger.source_snapshots import SourceMoved
 from resources.ledger.versions import VersionChanged, VersionNotActive
+from resources.providers.port import MalformedLine, ProviderError
+from resources.providers.splitting import RecordTooLarge
 from resources.settings import SettingsError, UnsupportedPlatform
 from resources.sources.port import SourceError
 
@@ -34,19 +46,35 @@ EXPECTED_ERRORS: tuple[type[Exception], ...] = (
     ArtifactDamaged,
     ArtifactMissing,
     ArtifactStoreFull,
+    CanaryUnmakeable,
+    ClockUnreachable,
     ContractRefused,
+    FileChangedOnDisk,
+    InvalidPrompt,
     InvalidSpec,
+    JobTaken,
+    JobUnnameable,
     LeaseHeld,
     LeaseLost,
     LedgerError,
     MalformedVersionKey,
+    MalformedLine,
     ManifestChanged,
+    NoVerdict,
+    NotNow,
+    OperatingValueRefused,
     ParserUnavailable,
+    ProviderError,
+    RecordTooLarge,
     SettingsError,
     SourceError,
     SourceMoved,
     SpecDisagrees,
     StagedValuesDiffer,
+    UnknownCanary,
+    UnknownJob,
+    UnknownOperatingSetting,
+    UnknownPrompt,
     UnknownReplayReason,
     UnknownVersion,
     UnknownWorkload,

@@ -12,7 +12,7 @@ import rfc8785
 
 from partitions.processing_version import DigestedParts, Spec, digest, find_spec
 from pipeline_assets.workloads.registry import load_workload
-from pipeline_assets.workloads.workload import Workload
+from pipeline_assets.workloads.workload import FIRST_PROMPT, Redaction, Workload
 from resources.context import Context
 from resources.ledger.versions import FrozenVersion, VersionNotActive, freeze
 from resources.parser_settings import PARSER_VERSION
@@ -32,21 +32,60 @@ class OpenVersion:
         return self.spec.key
 
     @property
+    def held(self) -> str | None:
+        """Why nothing new may be submitted under it; None where it may."""
+        return self.frozen.state_reason if self.frozen.state == "held" else None
+
+    @property
     def version_no(self) -> int:
         """The version's number in the ledger."""
         return self.frozen.version_no
 
 
-def digested_parts(workload: Workload) -> DigestedParts:
-    """What a version of this workload freezes besides its own spec."""
+class UnknownPrompt(LookupError):
+    """A spec names a prompt that its workload does not have."""
+
+    def __init__(self, key: str, prompt: str, known: list[str]) -> None:
+        super().__init__(
+            f"{key}.yaml names the prompt {prompt!r}; its workload has {', '.join(known)}. Correct "
+            "`request.prompt`, or add the prompt to the workload."
+        )
+
+
+def prompt_of(version: OpenVersion) -> bytes:
+    """The bytes of the prompt template that a version is asked with."""
+    return _prompt(version.spec, version.workload)
+
+
+def redaction_of(version: OpenVersion) -> Redaction | None:
+    """What is done to a text before it leaves the house: only what the spec declares."""
+    declared = version.spec.request.redaction if version.spec.request else None
+    return version.workload.redaction if declared else None
+
+
+def digested_parts(spec: Spec, workload: Workload) -> DigestedParts:
+    """What a version of this workload freezes besides its own spec.
+
+    Raises:
+        UnknownPrompt: the spec names a prompt that the workload does not have.
+    """
+    redaction = workload.redaction
     return DigestedParts(
-        prompt=workload.prompt,
+        prompt=_prompt(spec, workload),
         output_schema=workload.output_schema,
         thresholds=workload.thresholds,
         rules={rule.id: rule.version for rule in workload.rules},
         parser_version=PARSER_VERSION,
         schema_version=workload.schema_version,
+        redactions={} if redaction is None else {redaction.id: redaction.version},
     )
+
+
+def _prompt(spec: Spec, workload: Workload) -> bytes:
+    name = FIRST_PROMPT if spec.request is None else spec.request.prompt
+    if name not in workload.prompts:
+        raise UnknownPrompt(spec.key, name, sorted(workload.prompts))
+    return workload.prompts[name]
 
 
 def open_version(context: Context, key: str) -> OpenVersion:
@@ -57,9 +96,11 @@ def open_version(context: Context, key: str) -> OpenVersion:
         UnknownVersion: no spec file has the key.
         InvalidSpec: its file cannot be used.
         UnknownWorkload: its workload is not installed.
+        UnknownPrompt: it names a prompt that its workload does not have.
         SpecDisagrees: it declares other rule, schema or parser versions than are installed.
         VersionChanged: it was frozen with another digest.
-        VersionNotActive: it is held or retired.
+        VersionNotActive: it is retired. A held one can be opened: what is under way goes on, and
+            only submitting asks for its state.
     """
     spec = find_spec(key, context.settings.spec_folders)
     workload = load_workload(spec.workload)
@@ -67,10 +108,10 @@ def open_version(context: Context, key: str) -> OpenVersion:
         context.ledger,
         key=spec.key,
         workload=spec.workload,
-        digest=digest(spec, digested_parts(workload)),
-        spec=rfc8785.dumps(spec.model_dump()).decode(),
+        digest=digest(spec, digested_parts(spec, workload)),
+        spec=rfc8785.dumps(spec.declared()).decode(),
         cause=context.cause("first use", "open_version"),
     )
-    if frozen.state != "active":
+    if frozen.state == "retired":
         raise VersionNotActive(frozen.key, frozen.state, frozen.state_reason)
     return OpenVersion(spec, workload, frozen)

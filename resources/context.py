@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from resources.artifacts import ArtifactStore
-from resources.clock import Clock, system_clock
+from resources.clock import Clock
 from resources.ledger.engine import Ledger, open_ledger
 from resources.ledger.moves import Cause
 from resources.settings import Settings
@@ -88,24 +88,31 @@ def make_private(folder: Path) -> Path:
 def open_context(
     settings: Settings,
     *,
-    clock: Clock = system_clock,
+    clock: Clock | None = None,
     rng: random.Random | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Context]:
     """Open the state folder's resources for the length of a block.
+
+    Args:
+        settings: where things are.
+        clock: the time; the settings' own by default.
+        rng: randomness; the system's by default.
+        progress: where long work tells how far it is.
 
     Raises:
         LedgerError: the ledger cannot be opened; the message says why and what helps.
     """
     generator = rng or random.Random()  # noqa: S311 - jitter and sampling, never secrets
     folder = make_private(settings.state_folder)
-    ledger = open_ledger(settings.ledger_place, profile=settings.profile, clock=clock, rng=rng)
+    time = clock or settings.clock
+    ledger = open_ledger(settings.ledger_place, profile=settings.profile, clock=time, rng=rng)
     try:
         yield Context(
             settings=settings,
             ledger=ledger,
             artifacts=ArtifactStore(make_private(folder / "artifacts")),
-            clock=clock,
+            clock=time,
             rng=generator,
             progress=progress or SilentProgress(),
             worker=f"{settings.owner}@{socket.gethostname()}:{os.getpid()}",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import dagster as dg
 
-from resources.clock import Clock, system_clock
+from resources.clock import Clock
 from resources.context import Context, Progress, SilentProgress, open_context
 from resources.processes import ProcessIdentity, this_process
 from resources.settings import Settings, require_supported_platform
@@ -54,13 +54,13 @@ class ContextOpening:
             resource's configuration, which Dagster shows.
         expected: errors whose message is meant for people; they fail a step in one line.
         progress: where long work tells how far it is.
-        clock: the time.
+        clock: the time; the settings' own by default.
     """
 
     settings: Settings
     expected: tuple[type[Exception], ...]
     progress: Progress = field(default_factory=SilentProgress)
-    clock: Clock = system_clock
+    clock: Clock | None = None
 
 
 class ContextResource(dg.ConfigurableResource):

@@ -12,8 +12,10 @@ import sys
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from resources.clock import Clock, is_loopback, system_clock, virtual_clock
 
 PROJECT = Path(__file__).resolve().parent.parent
 """The folder that holds the three packages; a checkout's root when installed in place."""
@@ -42,6 +44,9 @@ class Settings(BaseSettings):
         parser_workers: worker processes that parse; 0 means one a core.
         shard_records: records that one step holds in memory at a time.
         owner: how leases, moves and accesses name this process's user.
+        bedrock_role_arn: the service role of Bedrock batch jobs; not a secret.
+        bedrock_s3_uri: `s3://bucket/prefix` for inputs and outputs of Bedrock batch jobs.
+        clock_url: the clock of a provider emulator on this machine, for tests alone.
     """
 
     model_config = SettingsConfigDict(
@@ -65,6 +70,25 @@ class Settings(BaseSettings):
     shard_records: int = Field(default=25_000, ge=1, le=250_000)
     # With host and process it must fit the columns that name a worker.
     owner: str = Field(default="tallybook", min_length=1, max_length=48)
+    bedrock_role_arn: str | None = Field(default=None, pattern=r"^arn:")
+    bedrock_s3_uri: str | None = Field(default=None, pattern=r"^s3://[a-z0-9][a-z0-9.-]+(/.*)?$")
+    clock_url: str | None = None
+
+    @model_validator(mode="after")
+    def _virtual_time_is_for_tests(self) -> Settings:
+        if self.clock_url is not None and (
+            self.profile == "prod" or not is_loopback(self.clock_url)
+        ):
+            raise ValueError(
+                "clock_url is for tests: expected a URL on this machine, and a profile that is "
+                "not prod"
+            )
+        return self
+
+    @property
+    def clock(self) -> Clock:
+        """Where the time comes from: this machine, or the emulator that a test points at."""
+        return system_clock if self.clock_url is None else virtual_clock(self.clock_url)
 
     def place(self, path: Path) -> Path:
         """A path of these settings, made absolute from `home`."""
@@ -108,7 +132,9 @@ def load_settings(**given: Any) -> Settings:
         )
     except ValidationError as error:
         problems = [
-            f"TALLYBOOK_{'_'.join(str(part) for part in problem['loc']).upper()}: {problem['msg']}"
+            f"TALLYBOOK_{'_'.join(map(str, problem['loc'])).upper()}: {problem['msg']}"
+            if problem["loc"]
+            else problem["msg"]
             for problem in error.errors(include_url=False, include_input=False)
         ]
         raise SettingsError("; ".join(problems)) from error

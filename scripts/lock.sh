@@ -26,7 +26,7 @@ compile() { # OUTPUT EXTRA...
 }
 
 upgrade=${1:-}
-compile requirements-dev.txt ocr test
+compile requirements-dev.txt bedrock gemini ocr test
 # The pins of the larger set are the preferred ones of the smaller: both agree on every version.
 if [[ -z $upgrade ]]; then
     [[ -f requirements.txt ]] || cp requirements-dev.txt requirements.txt

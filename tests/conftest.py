@@ -17,6 +17,7 @@ from hypothesis import settings
 from tests.support.browser import PATH_VARIABLE as CHROMIUM_VARIABLE
 from tests.support.browser import find_chromium, open_page
 from tests.support.clock import FrozenClock
+from tests.support.emulator import RunningEmulator, running_emulator
 from tests.support.postgres import URL_VARIABLE, PostgresServer, fresh_database, postgres_server
 
 if TYPE_CHECKING:
@@ -99,6 +100,13 @@ def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def frozen_clock() -> FrozenClock:
     """Return a clock that moves only by `advance`."""
     return FrozenClock()
+
+
+@pytest.fixture
+def emulator() -> Iterator[RunningEmulator]:
+    """Return emulated providers on loopback; no variable is set until the test says so."""
+    with running_emulator() as running:
+        yield running
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from pipeline_assets.workloads.workload import FINDING_SCHEMA, Decoded, Shard, Workload
+from pipeline_assets.workloads.workload import Decoded, Shard, Workload, run_rules
 from resources.ledger.search_text import tokens
 from resources.record_ids import reference
 
@@ -106,7 +106,7 @@ def judge_slice(workload: Workload, opened: OpenSlice, facts: pl.DataFrame) -> J
         uncertain=decoded.uncertain,
         page_texts=lambda wanted: opened.pages.join(wanted, on=["row", "page"], how="semi"),
     )
-    found = _run_rules(workload, shard)
+    found = run_rules(workload, shard)
     review = found.filter(pl.col("severity") == "review")["row"].unique()
     digests = [hashlib.sha256(text.encode()).hexdigest() for text in decoded.content["content"]]
     staging = (
@@ -122,20 +122,3 @@ def judge_slice(workload: Workload, opened: OpenSlice, facts: pl.DataFrame) -> J
     )
     findings = found.join(rows.select("row", "attempt_no", "record_no"), on="row")
     return Judged(staging.drop("row"), findings.drop("row"))
-
-
-def _run_rules(workload: Workload, shard: Shard) -> pl.DataFrame:
-    parts = [pl.DataFrame(schema=FINDING_SCHEMA)]
-    for rule in workload.rules:
-        found = rule.check(shard)
-        parts.append(
-            found.select(
-                "row",
-                rule=pl.lit(rule.id),
-                rule_version=pl.lit(rule.version, dtype=pl.Int64),
-                severity=pl.lit(rule.severity),
-                field="field",
-                note="note",
-            )
-        )
-    return pl.concat(parts).sort("row", "rule", "field", "note")

@@ -1,4 +1,4 @@
-"""The jobs: one walk through every stage for one processing version.
+"""The jobs: a walk through every stage, or through those after the manifest, for one version.
 
 Belongs here: which assets a job materialises and how long a run may take. Does not belong here:
 the assets.
@@ -17,5 +17,19 @@ process_version = dg.define_asset_job(
     name="process_version",
     selection=dg.AssetSelection.groups("tallybook"),
     description="Everything from the source folder to the report, for one processing version.",
+    run_tags={MAX_RUNTIME_TAG: str(MAX_RUNTIME_SECONDS)},
+)
+
+advance_version = dg.define_asset_job(
+    name="advance_version",
+    selection=dg.AssetSelection.assets(
+        "provider_batches",
+        "provider_results",
+        "validated_staging",
+        "published_archive",
+        "reconciliation_report",
+    ),
+    description="Everything after the frozen manifest, for one processing version: hand over what "
+    "waits, collect what is done, judge, publish, report.",
     run_tags={MAX_RUNTIME_TAG: str(MAX_RUNTIME_SECONDS)},
 )

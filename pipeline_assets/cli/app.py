@@ -20,9 +20,12 @@ from typer.main import get_command
 
 from pipeline_assets.cli import (
     about,
+    batch,
+    canary,
     doctor,
     explain,
     export,
+    operating,
     outcomes,
     report,
     run,
@@ -57,6 +60,11 @@ for _module, _name in (
     (about, "about"),
 ):
     app.command(_name)(getattr(_module, f"{_name}_command"))
+app.command("hold")(operating.hold_command)
+app.command("release")(operating.release_command)
+app.add_typer(batch.batch_app, name="batch")
+app.add_typer(canary.canary_app, name="canary")
+app.add_typer(operating.settings_app, name="settings")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -60,6 +60,7 @@ def _told_by_themselves() -> tuple[type[Exception], ...]:
     from pipeline_assets.account.documents import AmbiguousDocument, UnknownDocument
     from pipeline_assets.account.published import NoSuchPage, NoText, NotPublished
     from pipeline_assets.account.search import NothingToSearchFor
+    from pipeline_assets.cli.operating import NotInState
     from pipeline_assets.cli.options import NothingHere
     from pipeline_assets.cli.run import RunFailed
     from pipeline_assets.cli.run_lock import StateInUse
@@ -78,6 +79,7 @@ def _told_by_themselves() -> tuple[type[Exception], ...]:
         NotPublished,
         NothingHere,
         NothingToSearchFor,
+        NotInState,
         RunFailed,
         StateChanged,
         StateInUse,

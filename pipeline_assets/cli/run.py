@@ -79,6 +79,7 @@ def _run(settings: Settings, *, source_moved: bool, quiet: bool) -> _Result:
     from pipeline_assets.account.status import work_mark
     from pipeline_assets.cli.progress import shown_progress
     from pipeline_assets.cli.run_lock import run_lock
+    from pipeline_assets.provider_jobs.monitor import look_at_due_jobs
     from resources.context import open_context
 
     # What cannot succeed is told before anything is made or started.
@@ -88,6 +89,8 @@ def _run(settings: Settings, *, source_moved: bool, quiet: bool) -> _Result:
         with open_context(settings) as context:
             release_dead_leases(context)
             before = work_mark(context)
+            # What the sensor does where a daemon runs: whoever has none has only this command.
+            look_at_due_jobs(context)
         # Dagster takes a second to import.
         from pipeline_assets.cli.dagster_run import run_version
 

@@ -57,7 +57,15 @@ def provider_results(
         "incidents": len(report.incidents),
         "seconds": round(time.monotonic() - started, 3),
     }
-    if not report.batches:
+    if report.not_collectable:
+        metadata["not collectable yet"] = report.not_collectable
+    if report.not_deleted:
+        metadata["not deleted at the provider yet"] = report.not_deleted
+    if report.canaries:
+        metadata["canaries"] = report.canaries
+    for name, why in {**report.not_collectable, **report.not_deleted}.items():
+        context.log.warning(f"{name}: {why}")
+    if not report.batches and not report.not_collectable:
         metadata["note"] = NOTHING_TO_DO
     for batch in report.incidents:
         context.log.error(f"{batch}: the dispositions do not add up to the manifest")

@@ -11,9 +11,9 @@ from typing import BinaryIO
 
 import polars as pl
 
-from pipeline_assets.collect.failures import classify
+from pipeline_assets.failures import classify
 from resources.ledger.frames import frame_of
-from resources.providers.port import EmbeddedProvider, MalformedLine, split_lines
+from resources.providers.port import MalformedLine, ResultReader, split_lines
 
 OBSERVED_SCHEMA = {
     "result_file_no": pl.Int64,
@@ -29,6 +29,7 @@ OBSERVED_SCHEMA = {
     "model_revision": pl.String,
     "input_tokens": pl.Int64,
     "output_tokens": pl.Int64,
+    "cached_tokens": pl.Int64,
 }
 """One row a line; `custom_id` is null for a malformed one; `body` tells equal lines from others."""
 
@@ -36,7 +37,7 @@ MODEL_REVISION_LENGTH = 128
 
 
 def observe(
-    provider: EmbeddedProvider,
+    provider: ResultReader,
     check_answer: Callable[[str], str],
     result_file_no: int,
     stream: BinaryIO,
@@ -48,9 +49,7 @@ def observe(
         try:
             result = provider.read_line(line.data)
         except MalformedLine as error:
-            rows.append(
-                (*place, None, None, None, str(error), None, _mark(line.data), None, None, None)
-            )
+            rows.append((*place, None, None, None, str(error), None, _mark(line.data), *[None] * 4))
             continue
         verdict = classify(result, check_answer)
         rows.append(
@@ -65,6 +64,7 @@ def observe(
                 _storable(result.model_revision),
                 result.input_tokens,
                 result.output_tokens,
+                result.cached_tokens,
             )
         )
     return frame_of(rows, OBSERVED_SCHEMA)

@@ -13,7 +13,10 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from pipeline_assets.failures import Verdict, unanswered
 from resources.record_ids import split_custom_id
+
+MISSING = unanswered("completed", None, None)
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,8 @@ class Reconciliation:
 
     Attributes:
         dispositions: one row an attempt: attempt_no, record_no, disposition, failure_class,
-            diagnostics, result_file_no, line, model_revision, input_tokens, output_tokens.
+            diagnostics, result_file_no, line, model_revision, input_tokens, output_tokens,
+            cached_tokens.
         lines: one row a line: result_file_no, line, attempt_no, line_offset, line_length, anomaly.
         answers: attempt_no, record_no, answer of every success.
         anomalies: kind → count.
@@ -35,7 +39,11 @@ class Reconciliation:
 
 
 def reconcile(
-    expected: pl.DataFrame, observed: pl.DataFrame, batch_key: str, first_attempt_no: int
+    expected: pl.DataFrame,
+    observed: pl.DataFrame,
+    batch_key: str,
+    first_attempt_no: int,
+    without_line: Verdict = MISSING,
 ) -> Reconciliation:
     """Match the lines of a batch with its attempts.
 
@@ -44,6 +52,7 @@ def reconcile(
         observed: lines (`observe.OBSERVED_SCHEMA`).
         batch_key: what the custom ids of this batch start with.
         first_attempt_no: the attempt of index 0.
+        without_line: what a missing line means, by how the job ended.
 
     An attempt with several lines of equal bytes counts once; with different bytes neither is
     trusted (`duplicate_conflict`).
@@ -60,6 +69,7 @@ def reconcile(
         "model_revision",
         "input_tokens",
         "output_tokens",
+        "cached_tokens",
     )
     conflicts = lines.filter(pl.col("anomaly") == "duplicate_conflict")["attempt_no"].unique()
     joined = expected.select("attempt_no", "record_no").join(
@@ -71,17 +81,17 @@ def reconcile(
         disposition=pl.when(conflicting)
         .then(pl.lit("permanent_failure"))
         .when(missing)
-        .then(pl.lit("retryable_failure"))
+        .then(pl.lit(without_line.disposition))
         .otherwise("disposition"),
         failure_class=pl.when(conflicting)
         .then(pl.lit("duplicate_conflict"))
         .when(missing)
-        .then(pl.lit("missing_result"))
+        .then(pl.lit(without_line.failure_class))
         .otherwise("failure_class"),
         diagnostics=pl.when(conflicting)
         .then(pl.lit("several lines with different bytes; neither is trusted"))
         .when(missing)
-        .then(pl.lit("no line came back for this attempt"))
+        .then(pl.lit(without_line.diagnostics))
         .otherwise("diagnostics"),
     )
     answers = decided.filter(pl.col("disposition") == "succeeded").select(
@@ -89,7 +99,7 @@ def reconcile(
     )
     found = lines.filter(pl.col("anomaly").is_not_null())["anomaly"].value_counts()
     counts: dict[str, int] = dict(found.iter_rows())
-    lost = decided.filter(pl.col("failure_class") == "missing_result").height
+    lost = decided.filter(pl.col("line").is_null() & ~conflicting).height
     if lost:
         counts["missing_result"] = lost
     return Reconciliation(

@@ -10,14 +10,19 @@ only files that the next run makes again, byte for byte.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
+from pipeline_assets.operating import operating
 from pipeline_assets.parser_settings import parser_settings
 from pipeline_assets.prepare.candidates import Split, split_documents
-from pipeline_assets.prepare.requests import write_requests
+from pipeline_assets.prepare.plan import plan_shares, write_batches
+from pipeline_assets.prepare.requests import RECORDS_AT_ONCE, with_pages, write_requests
+from pipeline_assets.prepare.spool import spool_bodies
+from pipeline_assets.prompting.request_maker import make_request_maker
 from pipeline_assets.versions import OpenVersion
+from resources.batched import batched
 from resources.context import Context
 from resources.contracts import MANIFEST, store_frame
 from resources.ledger.exclusions import replace_exclusions
@@ -129,8 +134,17 @@ def _freeze(
     )
     context.progress.start("requests", rows.height)
     heart = Heartbeat(context.ledger, lease)
-    plans = list(_plan_batches(context, version, manifest_id, rows, heart))
+    if spec.mode == "embedded":
+        plans = list(_plan_batches(context, version, manifest_id, rows, heart))
+    else:
+        plans, refused = _ask(context, version, manifest_id, rows, heart)
+        split = replace(split, excluded=pl.concat([split.excluded, refused]).sort("document_no"))
     context.progress.finish()
+    expected = sum(plan.rows.height for plan in plans)
+    if not plans:
+        with fenced(context.ledger, lease) as connection:
+            replace_exclusions(connection, context.ledger, version.version_no, split.excluded)
+        return _report(None, split, 0)
     digest = ManifestDigest()
     artifact = store_frame(
         context.artifacts, "manifest", MANIFEST, _manifest_rows(version, plans, digest)
@@ -139,7 +153,7 @@ def _freeze(
         manifest_id=manifest_id,
         version_no=version.version_no,
         digest=digest.hexdigest(),
-        expected=rows.height,
+        expected=expected,
         artifact=artifact.digest,
         replay_reason=replay_reason or "by document",
         provider=spec.provider,
@@ -152,6 +166,50 @@ def _freeze(
         store_manifest(connection, context.ledger, plan, iter(plans), cause)
         replace_exclusions(connection, context.ledger, version.version_no, split.excluded)
     return _report(plan, split, len(plans))
+
+
+def _ask(
+    context: Context,
+    version: OpenVersion,
+    manifest_id: str,
+    rows: pl.DataFrame,
+    heart: Heartbeat,
+) -> tuple[list[BatchPlan], pl.DataFrame]:
+    """Batches for a model, and the documents that cannot be sent to it, with the reason."""
+    maker = make_request_maker(version)
+    documents = with_pages(
+        context.artifacts, rows.select("record_id", "checksum", "text_pack"), heart.beat
+    )
+    with context.artifacts.workfile() as spool:
+        with spool.open("wb") as bodies:
+            asked, refused = spool_bodies(
+                maker,
+                batched(documents, RECORDS_AT_ONCE),
+                bodies,
+                on_slice=context.progress.advance,
+            )
+        numbered = (
+            rows.drop("text_pack").with_row_index("row").with_columns(pl.col("row").cast(pl.Int64))
+        )
+        excluded = numbered.join(refused, on="row").select(
+            "document_no", "source_version_no", "reason", "detail"
+        )
+        if asked.is_empty():
+            return [], excluded
+        settings = operating(context.ledger, version.version_no)
+        today = context.ledger.now()[:10]
+        shares = plan_shares(version, maker, asked, settings, today)
+        plans = write_batches(
+            context.artifacts,
+            version,
+            maker,
+            shares,
+            numbered.join(asked, on="row", maintain_order="left").drop("row"),
+            spool,
+            lambda ordinal: batch_key(context.ledger.ledger_id, manifest_id, ordinal),
+            on_slice=heart.beat,
+        )
+        return list(plans), excluded
 
 
 def _plan_batches(
@@ -206,7 +264,7 @@ def _report(plan: ManifestPlan | None, split: Split, batches: int) -> FreezeRepo
     return FreezeReport(
         manifest_id=None if plan is None else plan.manifest_id,
         digest=None if plan is None else plan.digest,
-        expected=split.fresh.height,
+        expected=0 if plan is None else plan.expected,
         batches=batches,
         already=split.existing.height,
         excluded=dict(sorted(split.excluded["reason"].value_counts().iter_rows())),

@@ -1,8 +1,8 @@
-"""Request files: the exact bytes that a provider is asked with, one line a record.
+"""Request files of the built-in provider, and the page texts that every request is made of.
 
-Belongs here: turning a slice of records and their page texts into a file with offsets and
-digests. Does not belong here: which records (`candidates.py`), freezing (`freeze.py`), and
-anything about handing the file over (`submit`).
+Belongs here: reading the pages of records slice by slice, and the built-in provider's exact bytes
+with offsets and digests. Does not belong here: which records (`candidates.py`), requests to a
+model (`spool.py`, `plan.py`), freezing (`freeze.py`), and handing files over (`submit`).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def write_requests(
     rows: list[tuple[str, int, int]] = []
 
     def fill(writer: ArtifactWriter) -> None:
-        for index, (name, pages) in enumerate(_with_pages(store, records, on_slice)):
+        for index, (name, pages) in enumerate(with_pages(store, records, on_slice)):
             body = encode_body(spec.model, reference(name), pages)
             line = encode_request(custom_id(key, index), body)
             rows.append((hashlib.sha256(body).hexdigest(), writer.size, len(line)))
@@ -75,10 +75,15 @@ def write_requests(
     return RequestFile(stored, lines)
 
 
-def _with_pages(
+def with_pages(
     store: ArtifactStore, records: pl.DataFrame, on_slice: Callable[[], None]
 ) -> Iterator[tuple[str, list[tuple[int, str]]]]:
-    """Records in order, each with its pages; memory holds one slice's pages."""
+    """Records (id and pages) in order; memory holds one slice's pages.
+
+    Raises:
+        ArtifactMissing: a text pack is not in the store.
+        ContractRefused: a text pack is of another contract, or does not hold its document.
+    """
     for part in records.iter_slices(RECORDS_AT_ONCE):
         on_slice()
         pages: dict[str, list[tuple[int, str]]] = {}

@@ -61,7 +61,11 @@ def provider_batches(
         "model": version.spec.model,
         "seconds": round(time.monotonic() - started, 3),
     }
-    if not report.batches:
+    if report.waiting:
+        metadata["waiting"] = report.waiting
+        for name, why in report.waiting.items():
+            context.log.info(f"{name} waits: {why}")
+    elif not report.batches:
         metadata["note"] = NOTHING_TO_DO
     context.log.info(f"{report.batches} batches with {report.records} records handed over")
     return dg.MaterializeResult(data_version=dg.DataVersion(content), metadata=metadata)

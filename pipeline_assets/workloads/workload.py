@@ -5,7 +5,7 @@ Belongs here: the types that every workload fills, and nothing of any one worklo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -96,13 +96,52 @@ class Decoded:
 
 
 @dataclass(frozen=True)
+class Redaction:
+    """A step that takes out of a page what must not leave the house.
+
+    Attributes:
+        id: as specs declare it.
+        version: grows when the step replaces otherwise than before.
+        redact: a page's text → the text to send, and how many places were replaced.
+    """
+
+    id: str
+    version: int
+    redact: Callable[[str], tuple[str, int]]
+
+
+@dataclass(frozen=True)
+class CanaryDocument:
+    """A document of our own whose right answer is known; no archive's text is in it.
+
+    Attributes:
+        name: names it in reports.
+        pages: the text of its pages, from page 1 on.
+        expect_language: ISO 639-1 code of its body.
+        expect_title: the title as printed, on one line.
+        expect_identifiers: every identifier that it is about.
+    """
+
+    name: str
+    pages: tuple[str, ...]
+    expect_language: str
+    expect_title: str
+    expect_identifiers: tuple[str, ...]
+
+
+FIRST_PROMPT = "1"
+"""The prompt of the versions that name none."""
+
+
+@dataclass(frozen=True)
 class Workload:
     """One kind of extraction.
 
     Attributes:
         name: as specs call it.
         schema_version: the version of its output schema.
-        prompt: the prompt template's bytes, digested by a processing version.
+        prompts: name → the prompt template's bytes, digested by a processing version. `1` is
+            always there; a template that is in use never changes.
         output_schema: the output schema's bytes, digested.
         thresholds: the thresholds file's bytes, digested.
         check_answer: the answer in its normal form, which `decode` takes; raises AnswerMalformed
@@ -110,14 +149,47 @@ class Workload:
         decode: answers of a shard → columns.
         rules: in the order they run.
         baseline: the built-in rules as a provider's answer, for a given model name.
+        redaction: what is done to a text before it leaves the house; None: it is sent as it is.
+        canary: the documents that a provider must answer well before the rest is sent.
+        largest_canary: (budget in tokens, texts → tokens of each) → a canary document that fills
+            the budget almost, markers included.
+        wrong_in_canary: (canary document, answer in its normal form) → fields of the answer that
+            are not what the document says.
     """
 
     name: str
     schema_version: int
-    prompt: bytes
+    prompts: Mapping[str, bytes]
     output_schema: bytes
     thresholds: bytes
     check_answer: Callable[[str], str]
     decode: Callable[[Sequence[str]], Decoded]
     rules: tuple[Rule, ...]
     baseline: Callable[[str, list[RequestPage]], bytes]
+    redaction: Redaction | None
+    canary: Callable[[], Sequence[CanaryDocument]]
+    largest_canary: Callable[[int, Callable[[Sequence[str]], list[int]]], CanaryDocument]
+    wrong_in_canary: Callable[[CanaryDocument, str], list[str]]
+
+    @property
+    def prompt(self) -> bytes:
+        """The first prompt's bytes."""
+        return self.prompts[FIRST_PROMPT]
+
+
+def run_rules(workload: Workload, shard: Shard) -> pl.DataFrame:
+    """The findings (`FINDING_SCHEMA`) of every rule of a workload on a shard, sorted."""
+    parts = [pl.DataFrame(schema=FINDING_SCHEMA)]
+    for rule in workload.rules:
+        found = rule.check(shard)
+        parts.append(
+            found.select(
+                "row",
+                rule=pl.lit(rule.id),
+                rule_version=pl.lit(rule.version, dtype=pl.Int64),
+                severity=pl.lit(rule.severity),
+                field="field",
+                note="note",
+            )
+        )
+    return pl.concat(parts).sort("row", "rule", "field", "note")

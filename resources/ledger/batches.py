@@ -43,6 +43,9 @@ class Batch:
     last_attempt_no: int
     collected_artifact: str | None
     staging_artifact: str | None
+    provider_outcome: str | None
+    error_class: str | None
+    error_code: str | None
 
     @property
     def lease_name(self) -> str:

@@ -25,7 +25,14 @@ from resources.ledger.moves import (
     move_batch,
     move_records,
 )
-from resources.ledger.schema import attempts, batches, manifests, record_state, records
+from resources.ledger.schema import (
+    attempts,
+    batches,
+    manifests,
+    record_state,
+    records,
+    renderings,
+)
 from resources.ledger.transitions import START
 
 
@@ -85,7 +92,11 @@ class BatchPlan:
         request_artifact: digest of its request file.
         request_bytes: size of the file.
         rows: document_no, source_version_no, checksum, record_id, operation, replay_reason,
-            request_digest, offset, length; in file order.
+            request_digest, offset, length; in file order. For requests that leave the house also
+            pages, pages_sent, tokens, redactions.
+        mode: of this batch alone, None for the manifest's.
+        endpoint: the provider's endpoint, None where there is none.
+        input_tokens: of all its prompts, by estimate; None where nobody counts them.
     """
 
     ordinal: int
@@ -93,6 +104,9 @@ class BatchPlan:
     request_artifact: str
     request_bytes: int
     rows: pl.DataFrame
+    mode: str | None = None
+    endpoint: str | None = None
+    input_tokens: int | None = None
 
 
 @dataclass(frozen=True)
@@ -201,8 +215,11 @@ def _store_batch(
             version_no=plan.version_no,
             manifest_digest=plan.digest,
             provider=plan.provider,
-            mode=plan.mode,
+            mode=batch.mode or plan.mode,
             model=plan.model,
+            endpoint=batch.endpoint,
+            input_tokens=batch.input_tokens,
+            submissions=0,
             request_schema_version=plan.schema_version,
             request_artifact=batch.request_artifact,
             request_bytes=batch.request_bytes,
@@ -261,6 +278,12 @@ def _store_batch(
             request_length="length",
         ),
     )
+    if "pages_sent" in rows.columns:
+        dialect.load(
+            connection,
+            renderings,
+            rows.select("attempt_no", "pages", "pages_sent", "tokens", "redactions"),
+        )
     chain = batch_chain(batch_no)
     move_batch(connection, dialect, batch_no, START, "prepared", cause)
     create_records(connection, dialect, rows["record_no"], cause, chain)

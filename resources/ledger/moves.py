@@ -20,7 +20,7 @@ from sqlalchemy import Connection, Update, insert, select, text, update
 
 from resources.ledger.dialect import Dialect
 from resources.ledger.frames import digest_of_members
-from resources.ledger.schema import batches, moves, processing_versions
+from resources.ledger.schema import batches, canaries, moves, processing_versions
 from resources.ledger.transitions import START, Machine, require_legal
 
 GENESIS = "0" * 64
@@ -182,6 +182,30 @@ def move_batch(
     )
 
 
+def move_canary(
+    connection: Connection,
+    dialect: Dialect,
+    canary_no: int,
+    from_state: str,
+    to_state: str,
+    cause: Cause,
+) -> MoveReceipt:
+    """Move one canary and journal it on the canary's chain.
+
+    Raises:
+        IllegalTransition: the table has no such move.
+        StateChanged: the canary is in another state.
+    """
+    change = (
+        update(canaries)
+        .where(canaries.c.canary_no == canary_no, canaries.c.state == from_state)
+        .values(state=to_state)
+    )
+    return _move_subject(
+        connection, dialect, "canary", canary_no, from_state, to_state, cause, change
+    )
+
+
 def move_version(
     connection: Connection,
     dialect: Dialect,
@@ -210,7 +234,7 @@ def move_version(
 def _move_subject(
     connection: Connection,
     dialect: Dialect,
-    machine: Literal["batch", "version"],
+    machine: Literal["batch", "version", "canary"],
     subject_no: int,
     from_state: str,
     to_state: str,

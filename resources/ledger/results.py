@@ -30,6 +30,7 @@ DISPOSITION_SCHEMA = {
     "model_revision": pl.String,
     "input_tokens": pl.Int64,
     "output_tokens": pl.Int64,
+    "cached_tokens": pl.Int64,
 }
 
 
@@ -64,17 +65,18 @@ def store_result_file(
 
 
 def result_files_of(ledger: Ledger, batch_no: int) -> pl.DataFrame:
-    """The result files of a batch: result_file_no, kind, artifact, lines; oldest first."""
+    """The result files of a batch: result_file_no, kind, artifact, lines, bytes; oldest first."""
     with ledger.read() as connection:
         return ledger.dialect.fetch(
             connection,
-            "SELECT result_file_no, kind, artifact, lines FROM result_files WHERE batch_no = ? "
+            "SELECT result_file_no, kind, artifact, lines, bytes FROM result_files WHERE batch_no = ? "
             "ORDER BY result_file_no",
             {
                 "result_file_no": pl.Int64,
                 "kind": pl.String,
                 "artifact": pl.String,
                 "lines": pl.Int64,
+                "bytes": pl.Int64,
             },
             (batch_no,),
         )

@@ -15,6 +15,8 @@ look for orphans; checking each row again took a third of the time of a bulk loa
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     Column,
@@ -43,6 +45,29 @@ Digest = String(64)
 Time = String(27)
 # PostgreSQL keeps a moved row on its page (a HOT update) when the page has room for it.
 FILLFACTOR = {"fillfactor": 50}
+
+
+def _job_columns() -> list[Column[Any]]:
+    """What a job at a provider needs besides what 0.1 had; null for batches of that time."""
+    return [
+        Column("endpoint", String(64)),
+        # The uploaded input, known before the job is; a second upload is never needed.
+        Column("input_ref", Text),
+        # Estimated tokens of all prompts, which enqueued limits are counted in.
+        Column("input_tokens", BigInteger),
+        # Deliberate submissions so far: the intent of the next one ends in the next number.
+        Column("submissions", Integer),
+        # JSON: result files to fetch and everything that may be deleted afterwards.
+        Column("remote_files", Text),
+        Column("remote_deleted_at", Time),
+        Column("error_class", String(32)),
+        Column("error_code", String(128)),
+        Column("poll_failures", Integer),
+        # When status or counts were last seen to change.
+        Column("changed_at", Time),
+        Column("cancel_requested_at", Time),
+    ]
+
 
 ledger_info = Table(
     "ledger_info",
@@ -229,6 +254,7 @@ batches = Table(
     Column("lease_owner", String(128)),
     Column("fencing_token", BigInteger),
     Column("prepared_at", Time, nullable=False),
+    *_job_columns(),
 )
 
 batch_parents = Table(
@@ -237,6 +263,122 @@ batch_parents = Table(
     Column("batch_no", BigKey, ForeignKey("batches.batch_no"), nullable=False),
     Column("parent_batch_no", BigKey, ForeignKey("batches.batch_no"), nullable=False),
     PrimaryKeyConstraint("batch_no", "parent_batch_no"),
+)
+
+# A small job of made-up documents that must come back right before records are sent. It has no
+# records; its life at the provider has the same columns as a batch's.
+canaries = Table(
+    "canaries",
+    metadata,
+    Column("canary_no", BigKey, primary_key=True),
+    Column("canary_id", String(96), nullable=False, unique=True),
+    Column("batch_key", String(12), nullable=False, unique=True),
+    # Digest of what it stands for: provider, mode, model, endpoint, SDK, schema, prompt.
+    Column("combination", Digest, nullable=False, index=True),
+    Column("version_no", BigKey, ForeignKey("processing_versions.version_no"), nullable=False),
+    Column("provider", String(32), nullable=False),
+    Column("mode", String(16), nullable=False),
+    Column("sdk_version", String(64), nullable=False),
+    Column("account_fingerprint", String(64)),
+    Column("model", String(128), nullable=False),
+    Column("request_artifact", Digest, nullable=False),
+    Column("request_bytes", BigInteger, nullable=False),
+    Column("provider_job_id", String(256)),
+    Column("intent_id", String(64)),
+    Column("state", String(32), nullable=False),
+    Column("provider_outcome", String(32)),
+    Column("raw_status", String(128)),
+    Column("submitted_at", Time),
+    Column("provider_deadline_at", Time),
+    Column("internal_deadline_at", Time),
+    Column("next_poll_at", Time),
+    Column("polls", Integer, nullable=False),
+    Column("last_counts", Text),
+    Column("expected_records", BigInteger, nullable=False),
+    Column("lease_owner", String(128)),
+    Column("fencing_token", BigInteger),
+    Column("prepared_at", Time, nullable=False),
+    *_job_columns(),
+    # JSON list of artifacts with the raw answers.
+    Column("results", Text),
+    # JSON: what each made-up document came to, closed wording only.
+    Column("findings", Text),
+    Column("judged_at", Time),
+    Column("expires_at", Time),
+)
+
+# Every deliberate call that may create a job, written before it is made.
+intents = Table(
+    "intents",
+    metadata,
+    Column("intent_no", BigKey, primary_key=True),
+    Column("intent_id", String(64), nullable=False, unique=True),
+    Column("machine", String(16), nullable=False),
+    Column("subject_no", BigKey, nullable=False),
+    Column("account_fingerprint", String(64), nullable=False),
+    Column("recorded_at", Time, nullable=False),
+    Column("outcome", String(16), nullable=False),
+    Column("provider_job_id", String(256)),
+    Column("detail", Text, nullable=False),
+    Column("settled_at", Time),
+    Index("ix_intents_subject", "machine", "subject_no"),
+)
+
+# Tokens and job slots that are taken at a provider, for limits that all its jobs share.
+reservations = Table(
+    "reservations",
+    metadata,
+    Column("machine", String(16), nullable=False),
+    Column("subject_no", BigKey, nullable=False),
+    Column("pool", String(224), nullable=False, index=True),
+    Column("tokens", BigInteger, nullable=False),
+    Column("reserved_at", Time, nullable=False),
+    Column("released_at", Time),
+    PrimaryKeyConstraint("machine", "subject_no"),
+)
+
+# What an operator has to know and nobody has dealt with yet; one open row a kind and subject.
+alerts = Table(
+    "alerts",
+    metadata,
+    Column("alert_no", BigKey, primary_key=True),
+    Column("kind", String(32), nullable=False),
+    Column("subject", String(96), nullable=False),
+    Column("message", Text, nullable=False),
+    Column("first_at", Time, nullable=False),
+    Column("last_at", Time, nullable=False),
+    Column("times", Integer, nullable=False),
+    Column("cleared_at", Time),
+    Index("ix_alerts_kind_subject", "kind", "subject"),
+)
+
+# Slices of a batch that is answered online; a started one without an end may have been paid.
+online_groups = Table(
+    "online_groups",
+    metadata,
+    Column("batch_no", BigKey, nullable=False),
+    Column("group_no", Integer, nullable=False),
+    Column("first_index", Integer, nullable=False),
+    Column("records", Integer, nullable=False),
+    Column("starts", Integer, nullable=False),
+    Column("started_at", Time, nullable=False),
+    # When it last ended early in good order: what was answered until then is stored.
+    Column("kept_at", Time),
+    Column("finished_at", Time),
+    Column("calls", BigInteger, nullable=False),
+    Column("possibly_paid", BigInteger, nullable=False),
+    PrimaryKeyConstraint("batch_no", "group_no"),
+)
+
+# What of its document a request holds; only for requests that leave the house.
+renderings = Table(
+    "renderings",
+    metadata,
+    Column("attempt_no", BigKey, primary_key=True, autoincrement=False),
+    Column("pages", Integer, nullable=False),
+    Column("pages_sent", Integer, nullable=False),
+    Column("tokens", BigInteger, nullable=False),
+    Column("redactions", Integer, nullable=False),
 )
 
 # Identity, never updated; what moves is in `record_state`.
@@ -321,6 +463,7 @@ dispositions = Table(
     Column("model_revision", String(128)),
     Column("input_tokens", BigInteger),
     Column("output_tokens", BigInteger),
+    Column("cached_tokens", BigInteger),
 )
 
 # The judgement of a succeeded attempt. `accepted_digest` names the values; the values themselves

@@ -1,4 +1,4 @@
-"""The one table of allowed transitions for records, batches and processing versions.
+"""The one table of allowed transitions for records, batches, versions and canaries.
 
 Belongs here: the tables, the question "is this move legal", and their printed form
 (`python -m resources.ledger.transitions` writes docs/transitions.md). Does not belong here:
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping
 from typing import Literal
 
-Machine = Literal["record", "batch", "version"]
+Machine = Literal["record", "batch", "version", "canary"]
 
 START = ""
 """The from-state of a thing that did not exist before."""
@@ -93,11 +93,12 @@ BATCH: Mapping[str, Mapping[str, str]] = {
     },
     "submitting": {
         "submitted": "the provider answered with a job",
-        "prepared": "the job is proven absent in the same account",
+        "prepared": "no job was made: refused, unreachable, or proven absent in the same account",
         "quarantined": "it is not known whether the provider has the job",
     },
     "quarantined": {
-        "submitted": "an operator attached the provider's job",
+        "submitted": "the provider's job was found, or attached by an operator",
+        "prepared": "the job is proven absent in the same account",
         "cancelled": "an operator discarded it",
     },
     "submitted": {
@@ -126,6 +127,37 @@ BATCH: Mapping[str, Mapping[str, str]] = {
     "cancelled": {},
 }
 
+CANARY: Mapping[str, Mapping[str, str]] = {
+    START: {"prepared": "its request file of made-up documents is stored"},
+    "prepared": {
+        "submitting": "the intent is durable; the provider is about to be called",
+        "cancelled": "an operator discarded it",
+    },
+    "submitting": {
+        "submitted": "the provider answered with a job",
+        "prepared": "no job was made: refused, unreachable, or proven absent in the same account",
+        "quarantined": "it is not known whether the provider has the job",
+    },
+    "quarantined": {
+        "submitted": "the provider's job was found, or attached by an operator",
+        "prepared": "the job is proven absent in the same account",
+        "cancelled": "an operator discarded it",
+    },
+    "submitted": {
+        "running": "the provider reports work, or answers inside the run",
+        "results_available": "the provider is done",
+    },
+    "running": {"results_available": "the provider is done"},
+    "results_available": {
+        "passed": "every made-up document came back right, and the broken request was refused",
+        "failed": "an answer was wrong or missing, or the broken request was taken",
+    },
+    "passed": {"expired": "it is too old to vouch for the provider, or an operator dropped it"},
+    "failed": {"expired": "an operator asked for another one"},
+    "expired": {},
+    "cancelled": {},
+}
+
 VERSION: Mapping[str, Mapping[str, str]] = {
     START: {"active": "the spec's digest is frozen at first use"},
     "active": {
@@ -143,6 +175,7 @@ MACHINES: Mapping[Machine, Mapping[str, Mapping[str, str]]] = {
     "record": RECORD,
     "batch": BATCH,
     "version": VERSION,
+    "canary": CANARY,
 }
 
 

@@ -100,6 +100,17 @@ def find(ledger: Ledger, key: str) -> FrozenVersion | None:
         return _row(connection, key)
 
 
+def state_of(connection: Connection, version_no: int) -> str:
+    """The state of a version, inside a transaction."""
+    return str(
+        connection.execute(
+            select(processing_versions.c.state).where(
+                processing_versions.c.version_no == version_no
+            )
+        ).scalar_one()
+    )
+
+
 def list_versions(ledger: Ledger) -> list[FrozenVersion]:
     """Every version that was ever used, oldest first."""
     with ledger.read() as connection:

@@ -24,6 +24,9 @@ EXCLUSION_REASONS: Mapping[str, str] = MappingProxyType(
         "id_collision": "another file's name folds to the same document id",
         "symbolic_link": "a link to a file or folder that the source already holds",
         "broken_link": "a link that leads nowhere or in a circle",
+        "page_over_budget": "its first page with text is longer than a request may be",
+        "reference_in_text": "a page holds the mark that separates it from the instructions",
+        "no_pages": "it was parsed into no page",
         "name_too_long": "the path is too long for a document id",
     }
 )

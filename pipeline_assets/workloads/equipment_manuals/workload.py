@@ -11,6 +11,11 @@ import msgspec
 import yaml
 
 from pipeline_assets.workloads.equipment_manuals.baseline.answer import PageText, answer
+from pipeline_assets.workloads.equipment_manuals.canary import (
+    CANARY_DOCUMENTS,
+    largest,
+    wrong_fields,
+)
 from pipeline_assets.workloads.equipment_manuals.columns import check_answer, decode
 from pipeline_assets.workloads.equipment_manuals.rules import (
     frame,
@@ -19,7 +24,7 @@ from pipeline_assets.workloads.equipment_manuals.rules import (
     title_present,
 )
 from pipeline_assets.workloads.rules import document_reference, evidence_on_page, uncertain_field
-from pipeline_assets.workloads.workload import Workload
+from pipeline_assets.workloads.workload import FIRST_PROMPT, Workload
 from resources.providers.baseline import RequestPage
 
 _FOLDER = Path(__file__).parent
@@ -33,7 +38,7 @@ def load() -> Workload:
     return Workload(
         name="equipment_manuals",
         schema_version=SCHEMA_VERSION,
-        prompt=(_FOLDER / "prompt.md").read_bytes(),
+        prompts=_prompts(),
         output_schema=(_FOLDER / "output_schema.json").read_bytes(),
         thresholds=thresholds,
         check_answer=check_answer,
@@ -48,7 +53,17 @@ def load() -> Workload:
             title_present.RULE,
         ),
         baseline=_answer,
+        redaction=None,
+        canary=lambda: CANARY_DOCUMENTS,
+        largest_canary=largest,
+        wrong_in_canary=wrong_fields,
     )
+
+
+def _prompts() -> dict[str, bytes]:
+    """Every prompt by name: the first has a file of its own, the others are in a folder."""
+    later = {file.stem: file.read_bytes() for file in sorted((_FOLDER / "prompts").glob("*.md"))}
+    return later | {FIRST_PROMPT: (_FOLDER / "prompt.md").read_bytes()}
 
 
 def _answer(document: str, pages: list[RequestPage]) -> bytes:

@@ -26,6 +26,8 @@ from partitions.processing_version import (
     list_specs,
     read_spec,
 )
+from pipeline_assets.versions import digested_parts
+from pipeline_assets.workloads.registry import load_workload
 
 FIELDS: dict[str, Any] = {
     "key": "manuals-1",
@@ -121,8 +123,23 @@ def test_a_spec_is_read(tmp_path: Path) -> None:
         pytest.param({"key": "A"}, "'A' is not a processing version key", id="key-grammar"),
         pytest.param({"key": "manuals-2"}, "name the file manuals-2.yaml", id="other-name"),
         pytest.param({"workload": "a.b"}, "'workload'", id="workload-grammar"),
-        pytest.param({"provider": "nobody"}, "Input should be 'baseline'", id="provider"),
-        pytest.param({"mode": "batch"}, "'mode': Input should be 'embedded'", id="mode"),
+        pytest.param({"provider": "nobody"}, "Input should be 'baseline', 'openai'", id="provider"),
+        pytest.param({"mode": "later"}, "'mode': Input should be 'embedded'", id="mode"),
+        pytest.param(
+            {"mode": "batch"}, "'baseline' has no mode 'batch'; expected embedded", id="mode-fits"
+        ),
+        pytest.param(
+            {"provider": "openai"}, "has no mode 'embedded'; expected batch or online", id="mode-of"
+        ),
+        pytest.param(
+            {"provider": "openai", "mode": "batch"}, "needs 'request' with prompt", id="no-request"
+        ),
+        pytest.param({"endpoint": "/v1"}, "asks nobody", id="built-in-with-endpoint"),
+        pytest.param(
+            {"request": {"prompt": "2", "document_tokens": 500, "output_tokens": 50, "x": 1}},
+            "unknown field 'request.x' (known: prompt, document_tokens",
+            id="unknown-request-field",
+        ),
         pytest.param({"model": ""}, "'model': String should have at least 1", id="empty-model"),
         pytest.param({"rules": {"frame": 1.5}}, "rules.frame", id="rule-version"),
         pytest.param({"batch_records": 50_001}, "less than or equal to 50000", id="batch"),
@@ -242,7 +259,50 @@ def test_no_field_is_forgotten() -> None:
     covered = {"key", "workload", "operation", "model", "parameters", "parser", "batch_records"}
     single_valued = {"provider", "mode"}
     compared_with_code = {"rules", "schema_version"}
-    assert set(Spec.model_fields) == covered | single_valued | compared_with_code | {"description"}
+    later = {"endpoint", "request"}  # see the next test
+    assert set(Spec.model_fields) == (
+        covered | single_valued | compared_with_code | later | {"description"}
+    )
+
+
+def test_fields_that_came_later_leave_earlier_digests_alone() -> None:
+    """The digest of a version that the first release froze."""
+    first = read_spec(PACKAGED_SPECS / "manuals-baseline-1.yaml")
+    assert set(first.declared()) & {"endpoint", "request"} == set()
+    assert digest(first, digested_parts(first, load_workload(first.workload))) == (
+        "5347b9eb4199fab23df1ca5ddf305561cc753b62dedee9d7023857e4d2e5d03a"
+    )
+
+
+ASKED: dict[str, Any] = {
+    "provider": "openai",
+    "mode": "batch",
+    "request": {"prompt": "2", "document_tokens": 5000, "output_tokens": 500},
+}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"provider": "anthropic"},
+        {"mode": "online"},
+        {"endpoint": "/v1/chat/completions"},
+        {"request": {"prompt": "3", "document_tokens": 5000, "output_tokens": 500}},
+        {"request": {"prompt": "2", "document_tokens": 5001, "output_tokens": 500}},
+        {"request": {"prompt": "2", "document_tokens": 5000, "output_tokens": 501}},
+        {"request": {**ASKED["request"], "tail": "online"}},
+        {"request": {**ASKED["request"], "window_hours": 48}},
+    ],
+    ids=lambda changes: str(changes),
+)
+def test_digest_covers_how_a_model_is_asked(changes: dict[str, Any]) -> None:
+    assert digest(spec(**ASKED), PARTS) != digest(spec(**(ASKED | changes)), PARTS)
+
+
+def test_a_redaction_that_is_declared_must_be_installed() -> None:
+    asked = ASKED | {"request": {**ASKED["request"], "redaction": {"names": 2}}}
+    with pytest.raises(SpecDisagrees, match="redaction names is declared as 2 and installed as"):
+        digest(spec(**asked), PARTS)
 
 
 @pytest.mark.parametrize("part", ["prompt", "output_schema", "thresholds"])

@@ -1,13 +1,13 @@
 """Failure classes, and the pure function that gives a result one.
 
-Belongs here: the table of DESIGN section 6 as far as an envelope and the output schema show it.
-Does not belong here: whether and when to try again (a decision of its own), and meaning
-(`accept`).
+Belongs here: the table of DESIGN section 6 as far as an envelope and the output schema show it,
+and what a row without an answer means by how its job ended. Does not belong here: whether and
+when to try again (a decision of its own), and meaning (`accept`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 import msgspec
@@ -31,11 +31,15 @@ RETRYABLE = frozenset(
 )
 """Classes that another attempt may mend, each within limits of its own."""
 
-WHOLE = frozenset({"stop", "end_turn", "stop_sequence", "STOP", "completed"})
-"""Finish reasons of a whole answer; anything else, or none, is not taken for one."""
-TRUNCATED = frozenset({"length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "incomplete"})
-FILTERED = frozenset({"content_filter", "SAFETY", "PROHIBITED_CONTENT", "RECITATION", "BLOCKLIST"})
-REFUSED = frozenset({"refusal"})
+_BY_FINISH: Mapping[str | None, tuple[str, str]] = {
+    "truncated": ("truncated", "the answer was cut at the output limit"),
+    "filtered": ("content_filtered", "the provider withheld the answer"),
+    "refused": ("refused", "the model refused"),
+    "paused": ("truncated", "the provider paused and wants to be asked to go on"),
+    "malformed": ("malformed_json", "the provider says that its own answer has no usable form"),
+}
+"""Common word for how an answer ended → class and diagnostics. Anything but `stop` that is not
+here, a missing word too, is not taken for a whole answer."""
 
 _BY_STATUS = {
     0: "transport",
@@ -67,30 +71,43 @@ class Verdict(msgspec.Struct, frozen=True):
 
 def classify(line: ResultLine, check_answer: Callable[[str], str]) -> Verdict:
     """The verdict on a result line, from its envelope and the output schema alone."""
-    if line.error_code in {"batch_expired", "expired"}:
+    if line.error_code == "expired":
         return Verdict("expired", "expired", "the provider's window ended before this request")
-    if line.error_code in {"batch_cancelled", "cancelled", "canceled"}:
+    if line.error_code == "cancelled":
         return Verdict("cancelled", "cancelled", "the provider job was cancelled")
     if line.status_code != 200 or line.text is None:
         return _failure(_class_of_status(line), f"status {line.status_code}")
     return _judge_text(line.text, line.finish_reason, check_answer)
 
 
-def failed(failure_class: str, diagnostics: str) -> Verdict:
-    """A failure of the class, retryable or permanent as the table says."""
-    return _failure(failure_class, diagnostics)
+def unanswered(
+    provider_outcome: str | None, error_class: str | None, error_code: str | None
+) -> Verdict:
+    """The verdict on an attempt for which no line came back, by how its job ended.
+
+    Args:
+        provider_outcome: completed, expired, cancelled or provider_failed; None for embedded ones.
+        error_class: why the job failed as a whole.
+        error_code: the provider's own code of that.
+    """
+    if provider_outcome == "expired":
+        return Verdict("expired", "expired", "the provider's window ended before this request")
+    if provider_outcome == "cancelled":
+        return Verdict("cancelled", "cancelled", "the provider job was cancelled before it")
+    if provider_outcome == "provider_failed":
+        # Nothing of it was run; what is not understood is not buried.
+        return _failure(
+            error_class or "server_error", f"the job failed as a whole ({error_code or 'no code'})"
+        )
+    return _failure("missing_result", "no line came back for this attempt")
 
 
 def _judge_text(
     text: str, finish_reason: str | None, check_answer: Callable[[str], str]
 ) -> Verdict:
-    if finish_reason in TRUNCATED:
-        return _failure("truncated", "the answer was cut at the output limit")
-    if finish_reason in FILTERED:
-        return _failure("content_filtered", "the provider withheld the answer")
-    if finish_reason in REFUSED:
-        return _failure("refused", "the model refused")
-    if finish_reason not in WHOLE:
+    if finish_reason in _BY_FINISH:
+        return _failure(*_BY_FINISH[finish_reason])
+    if finish_reason != "stop":
         return _failure("truncated", "the answer does not say that it is whole")
     try:
         return Verdict("succeeded", answer=check_answer(text))
@@ -107,6 +124,8 @@ def _class_of_status(line: ResultLine) -> str:
         return "capacity"
     if line.error_code in {"insufficient_quota", "billing_hard_limit_reached"}:
         return "quota"
+    if line.error_code in {"model_not_found", "unsupported_parameter"}:
+        return "unsupported"
     known = _BY_STATUS.get(line.status_code)
     if known is not None:
         return known

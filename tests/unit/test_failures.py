@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipeline_assets.collect.failures import RETRYABLE, Verdict, classify, failed
+from pipeline_assets.failures import RETRYABLE, Verdict, classify, unanswered
 from pipeline_assets.workloads.workload import AnswerInvalid, AnswerMalformed
 from resources.providers.port import ResultLine
 
@@ -31,8 +31,6 @@ def refused(status: int, code: str | None = None) -> ResultLine:
     ("result", "disposition", "failure_class"),
     [
         pytest.param(line(), "succeeded", None, id="success"),
-        pytest.param(line(finish="end_turn"), "succeeded", None, id="end-turn"),
-        pytest.param(line(finish="STOP"), "succeeded", None, id="stop-in-capitals"),
         pytest.param(refused(0), "retryable_failure", "transport", id="no-status"),
         pytest.param(line(200, None, None), "retryable_failure", "transport", id="no-body"),
         pytest.param(line(0), "retryable_failure", "transport", id="text-without-status"),
@@ -48,26 +46,28 @@ def refused(status: int, code: str | None = None) -> ResultLine:
         pytest.param(
             refused(429, "token_limit_exceeded"), "retryable_failure", "capacity", id="capacity"
         ),
-        pytest.param(refused(0, "batch_expired"), "expired", "expired", id="expired"),
+        pytest.param(refused(0, "expired"), "expired", "expired", id="expired"),
         pytest.param(refused(200, "expired"), "expired", "expired", id="expired-with-200"),
-        pytest.param(refused(0, "batch_cancelled"), "cancelled", "cancelled", id="cancelled"),
-        pytest.param(refused(0, "canceled"), "cancelled", "cancelled", id="canceled"),
-        pytest.param(line(finish="length"), "retryable_failure", "truncated", id="length"),
-        pytest.param(line(finish="max_tokens"), "retryable_failure", "truncated", id="max-tokens"),
+        pytest.param(refused(0, "cancelled"), "cancelled", "cancelled", id="cancelled"),
+        pytest.param(line(finish="truncated"), "retryable_failure", "truncated", id="truncated"),
         pytest.param(line(finish=None), "retryable_failure", "truncated", id="no-finish-reason"),
-        pytest.param(line(finish="new"), "retryable_failure", "truncated", id="unknown-finish"),
+        pytest.param(line(finish="paused"), "retryable_failure", "truncated", id="paused"),
+        pytest.param(line(finish="malformed"), "permanent_failure", "malformed_json", id="bad-form"),
+        pytest.param(line(finish="unknown"), "retryable_failure", "truncated", id="unknown-finish"),
         pytest.param(
-            line(text="malformed", finish="length"), "retryable_failure", "truncated", id="cut-json"
+            line(text="malformed", finish="truncated"), "retryable_failure", "truncated", id="cut-json"
         ),
         pytest.param(
-            line(finish="content_filter"), "permanent_failure", "content_filtered", id="filtered"
+            line(finish="filtered"), "permanent_failure", "content_filtered", id="filtered"
         ),
-        pytest.param(line(finish="SAFETY"), "permanent_failure", "content_filtered", id="safety"),
-        pytest.param(line(finish="refusal"), "permanent_failure", "refused", id="refused"),
+        pytest.param(line(finish="refused"), "permanent_failure", "refused", id="refused"),
         pytest.param(line(text="malformed"), "permanent_failure", "malformed_json", id="json"),
         pytest.param(line(text="invalid"), "permanent_failure", "schema_violation", id="schema"),
         pytest.param(refused(400), "permanent_failure", "invalid_request", id="bad-request"),
         pytest.param(refused(404), "permanent_failure", "invalid_request", id="not-found"),
+        pytest.param(
+            refused(404, "model_not_found"), "permanent_failure", "unsupported", id="no-model"
+        ),
         pytest.param(line(302), "permanent_failure", "invalid_request", id="redirected"),
         pytest.param(line(-1), "permanent_failure", "invalid_request", id="no-such-status"),
         pytest.param(refused(401), "permanent_failure", "auth", id="unauthorised"),
@@ -89,7 +89,7 @@ def test_an_answer_is_not_looked_at_unless_it_is_whole() -> None:
     def never(text: str) -> str:
         raise AssertionError(text)
 
-    for result in (line(finish="length"), line(500), line(finish="refusal"), line(finish=None)):
+    for result in (line(finish="truncated"), line(500), line(finish="refused"), line(finish=None)):
         assert classify(result, never).disposition != "succeeded"
 
 
@@ -102,9 +102,34 @@ def test_diagnostics_name_the_place_only() -> None:
 
 @pytest.mark.parametrize("failure_class", sorted(RETRYABLE))
 def test_retryable_classes(failure_class: str) -> None:
-    assert failed(failure_class, "why") == Verdict("retryable_failure", failure_class, "why")
+    verdict = unanswered("provider_failed", failure_class, "code")
+    assert verdict == Verdict(
+        "retryable_failure", failure_class, "the job failed as a whole (code)"
+    )
 
 
-@pytest.mark.parametrize("failure_class", ["duplicate_conflict", "auth", "never heard of"])
+@pytest.mark.parametrize("failure_class", ["invalid_request", "auth", "never heard of"])
 def test_every_other_class_is_permanent(failure_class: str) -> None:
-    assert failed(failure_class, "why").disposition == "permanent_failure"
+    verdict = unanswered("provider_failed", failure_class, None)
+    assert verdict.disposition == "permanent_failure"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "disposition", "failure_class"),
+    [
+        pytest.param("completed", "retryable_failure", "missing_result", id="completed"),
+        pytest.param(None, "retryable_failure", "missing_result", id="embedded"),
+        pytest.param("lost", "retryable_failure", "missing_result", id="given-up"),
+        pytest.param("expired", "expired", "expired", id="expired"),
+        pytest.param("cancelled", "cancelled", "cancelled", id="cancelled"),
+        pytest.param(
+            "provider_failed", "retryable_failure", "server_error", id="failed-without-a-class"
+        ),
+    ],
+)
+def test_a_missing_line_means_what_the_job_says(
+    outcome: str | None, disposition: str, failure_class: str
+) -> None:
+    verdict = unanswered(outcome, None, None)
+    assert (verdict.disposition, verdict.failure_class) == (disposition, failure_class)
+    assert verdict.diagnostics

@@ -1,0 +1,87 @@
+"""The sensors: one that looks at provider jobs and asks for the runs that they make possible.
+
+Belongs here: Dagster's side of it: ticks, run requests, keeping out of the way of a run. Does not
+belong here: the look (`provider_jobs/monitor.py`) and the decision (`pending.py`).
+
+No run waits for a provider. A tick asks every job that is due, within Dagster's time limit, and
+requests a run of a version only where the ledger has work for one.
+"""
+
+import dagster as dg
+
+from partitions.definition import register
+from pipeline_assets.automation.jobs import MAX_RUNTIME_SECONDS, MAX_RUNTIME_TAG, advance_version
+from pipeline_assets.automation.pending import pending_versions, run_key
+from pipeline_assets.provider_jobs.monitor import TickReport, look_at_due_jobs
+from resources.context_resource import ContextResource
+
+INTERVAL_SECONDS = 30
+
+_UNFINISHED = [
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+]
+PARTITION_TAG = "dagster/partition"
+
+
+@dg.sensor(
+    job=advance_version,
+    minimum_interval_seconds=INTERVAL_SECONDS,
+    default_status=dg.DefaultSensorStatus.STOPPED,
+    description="Asks provider jobs that are due how they are, and requests a run of each version "
+    "that has results to collect or batches to submit.",
+)
+def provider_batch_monitor(
+    context: dg.SensorEvaluationContext, tallybook: ContextResource
+) -> dg.SensorResult | dg.SkipReason:
+    """Poll what is due, then request what the ledger has work for."""
+    with tallybook.open() as opened:
+        report = look_at_due_jobs(opened)
+        pending, troubles = pending_versions(opened)
+        now = opened.clock()
+    _tell(context, report, troubles)
+    busy = _busy_versions(context.instance)
+    wanted = [work for work in pending if work.key not in busy]
+    register(context.instance, [work.key for work in wanted])
+    if not wanted:
+        return dg.SkipReason(_summary(report, len(pending)))
+    return dg.SensorResult(
+        run_requests=[
+            dg.RunRequest(
+                run_key=run_key(work, now),
+                partition_key=work.key,
+                tags={
+                    "tallybook/why": ",".join(work.why),
+                    MAX_RUNTIME_TAG: str(MAX_RUNTIME_SECONDS),
+                },
+            )
+            for work in wanted
+        ]
+    )
+
+
+def _tell(
+    context: dg.SensorEvaluationContext, report: TickReport, troubles: dict[str, str]
+) -> None:
+    for name, what in report.settled.items():
+        context.log.info(f"{name}: {what}")
+    for name, what in {**report.troubles, **troubles}.items():
+        context.log.warning(f"{name}: {what}")
+    if report.ended:
+        context.log.info(f"done at the provider: {', '.join(report.ended)}")
+
+
+def _busy_versions(instance: dg.DagsterInstance) -> set[str]:
+    """Versions that a run is at now: a second one would only meet its leases."""
+    runs = instance.get_runs(filters=dg.RunsFilter(statuses=_UNFINISHED), limit=200)
+    return {run.tags[PARTITION_TAG] for run in runs if PARTITION_TAG in run.tags}
+
+
+def _summary(report: TickReport, pending: int) -> str:
+    return (
+        f"{report.looked} jobs looked at, {len(report.ended)} done, {report.left} left for the "
+        f"next tick, {pending} versions with work"
+    )

@@ -1,0 +1,1 @@
+"""Online calls: bounded, adaptive, repeatable; shared by records and canaries."""

@@ -1,0 +1,1 @@
+"""Requests to a model, for records and canaries: template, document text, provider format."""

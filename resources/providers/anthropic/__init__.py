@@ -1,0 +1,1 @@
+"""Anthropic: Message Batches, and the Messages endpoint one call at a time."""

@@ -1,0 +1,1 @@
+"""Amazon Bedrock: batch inference over S3 and the Converse call, through boto3."""

@@ -1,0 +1,1 @@
+"""The `gemini` provider: Google's Gemini Developer API, in batch and online."""
