@@ -31,7 +31,7 @@ PIP_CHECK := report=$$($(PIP) check 2>&1) || { echo "$$report" >&2; exit 1; }
 
 .PHONY: help
 help: ## List the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(VENV):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -108,6 +108,10 @@ format: $(DEV) ## Format the code and repair what can be repaired
 .PHONY: bench
 bench: $(DEV) ## Measure records/s from frozen manifest to archive (RECORDS=100000)
 	@$(BIN)/python -m tests.benchmarks.pipeline --records $(RECORDS)
+
+.PHONY: providers-e2e
+providers-e2e: $(DEV) ## Run all four providers, batch and online, against the emulator
+	@$(BIN)/python -m tests.e2e.providers
 
 .PHONY: lock
 lock: | $(VENV) ## Pin the dependencies of pyproject.toml anew (UPGRADE=1 for newer versions)

@@ -75,8 +75,13 @@ def classify(line: ResultLine, check_answer: Callable[[str], str]) -> Verdict:
         return Verdict("expired", "expired", "the provider's window ended before this request")
     if line.error_code == "cancelled":
         return Verdict("cancelled", "cancelled", "the provider job was cancelled")
-    if line.status_code != 200 or line.text is None:
+    if line.status_code != 200:
         return _failure(_class_of_status(line), f"status {line.status_code}")
+    # First of all why it ended: a withheld answer has no text and is paid again for nothing.
+    if line.finish_reason in _BY_FINISH:
+        return _failure(*_BY_FINISH[line.finish_reason])
+    if line.text is None:
+        return _failure("transport", "status 200 without an answer")
     return _judge_text(line.text, line.finish_reason, check_answer)
 
 
@@ -105,8 +110,6 @@ def unanswered(
 def _judge_text(
     text: str, finish_reason: str | None, check_answer: Callable[[str], str]
 ) -> Verdict:
-    if finish_reason in _BY_FINISH:
-        return _failure(*_BY_FINISH[finish_reason])
     if finish_reason != "stop":
         return _failure("truncated", "the answer does not say that it is whole")
     try:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from resources.providers.port import MalformedLine, ResultLine
+from resources.providers.port import Finish, MalformedLine, ResultLine
 
 
 class RequestPage(msgspec.Struct, frozen=True):
@@ -38,7 +38,7 @@ class Request(msgspec.Struct, frozen=True):
 class _ResultBody(msgspec.Struct, frozen=True):
     model: str
     text: str
-    finish_reason: str
+    finish_reason: Finish
 
 
 class _Result(msgspec.Struct, frozen=True):

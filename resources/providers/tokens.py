@@ -15,16 +15,17 @@ ENCODING = "o200k_base"
 SAFETY_FACTORS: Mapping[str, float] = {
     "openai": 1.0,
     # Anthropic's guide to token counting says of its newer tokenizer: about 30 percent more
-    # tokens than the one before, which was itself some way above o200k on plain text.
+    # tokens than the one before. How that one compares with o200k is not published; the rest of
+    # the factor is an assumption.
     "anthropic": 1.5,
-    # Google says "about four characters a token"; o200k comes to about 4.5 on English.
+    # Google says "about four characters a token" and no more; assumed.
     "gemini": 1.2,
     # Bedrock hosts Anthropic's models and others: the largest of the factors.
     "bedrock": 1.5,
 }
 """What a count is multiplied by before it is held against a provider's limit.
 
-A factor is an assumption and on the side of too many: too many costs a little room in a job, too
+Every factor is on the side of too many: that costs a little room in a job, too
 few costs a refused request. What was really used comes back with every result.
 """
 

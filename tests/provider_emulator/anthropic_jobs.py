@@ -164,7 +164,7 @@ def _end(world: World, job: Job) -> _End | None:
 def _run(world: World, job: Job, end: _End) -> None:
     """Run the rows of a job and write its result file."""
     done = int(len(job.rows) * end.done)
-    counts = dict.fromkeys(OUTCOMES, 0)
+    counts: dict[str, int] = dict.fromkeys(OUTCOMES, 0)
     lines: list[tuple[str, bytes]] = []
     for index, row in enumerate(job.rows):
         result = _result(world, job, index, row) if index < done else {"type": end.rest}

@@ -33,6 +33,10 @@ def refused(status: int, code: str | None = None) -> ResultLine:
         pytest.param(line(), "succeeded", None, id="success"),
         pytest.param(refused(0), "retryable_failure", "transport", id="no-status"),
         pytest.param(line(200, None, None), "retryable_failure", "transport", id="no-body"),
+        pytest.param(
+            line(200, None, "filtered"), "permanent_failure", "content_filtered", id="withheld"
+        ),
+        pytest.param(line(200, None, "refused"), "permanent_failure", "refused", id="refused-mute"),
         pytest.param(line(0), "retryable_failure", "transport", id="text-without-status"),
         pytest.param(refused(204), "retryable_failure", "transport", id="no-content"),
         pytest.param(line(206), "retryable_failure", "transport", id="partial-content"),

@@ -70,6 +70,7 @@ _STATUS_CLASSES: dict[int, FailureClass] = {
     503: "overloaded",
     529: "overloaded",
 }
+_LOCAL_CLASSES: dict[str, FailureClass] = {"unsigned": "auth", "local": "invalid_request"}
 # Classes whose cause may be over by the next call.
 _PASSING: frozenset[FailureClass] = frozenset(
     {"rate_limited", "overloaded", "server_error", "transport", "capacity"}
@@ -83,7 +84,8 @@ class Trouble:
 
     Attributes:
         kind: `unconnected` no connection came about; `broken` it ended without a readable
-            answer; `answered` the service said no; `local` boto3 itself did, before sending.
+            answer; `answered` the service said no; `unsigned` and `local`: boto3 itself did,
+            before sending, for want of credentials or for another reason.
         status: HTTP status, 0 without an answer.
         code: the service's code, or the error's name.
         note: what people may read.
@@ -91,7 +93,7 @@ class Trouble:
         detail: further elements of an S3 error.
     """
 
-    kind: Literal["unconnected", "broken", "answered", "local"]
+    kind: Literal["unconnected", "broken", "answered", "unsigned", "local"]
     status: int
     code: str
     note: str
@@ -103,9 +105,7 @@ class Trouble:
         """What it means."""
         if self.kind == "answered":
             return failure_of(self.status, self.code, self.note)
-        if self.kind == "local":
-            return "invalid_request" if self.code == "ParamValidationError" else "auth"
-        return "transport"
+        return _LOCAL_CLASSES.get(self.kind, "transport")
 
 
 def failure_of(status: int, code: str, message: str = "") -> FailureClass:
@@ -132,16 +132,24 @@ def read_trouble(error: Exception) -> Trouble:
     )
     if isinstance(error, unconnected):
         return Trouble("unconnected", 0, name, name)
-    local = (
-        boto.ParamValidationError,
+    unsigned = (
         boto.NoCredentialsError,
         boto.PartialCredentialsError,
         boto.CredentialRetrievalError,
         boto.TokenRetrievalError,
+        boto.NoAuthTokenError,
+        boto.LoginError,
         boto.SSOError,
     )
+    if isinstance(error, unsigned):
+        return Trouble("unsigned", 0, name, "the SDK has no valid credentials to sign with")
+    local = (
+        boto.ParamValidationError,
+        boto.EndpointProviderError,
+        boto.InvalidEndpointConfigurationError,
+    )
     if isinstance(error, local):
-        return Trouble("local", 0, name, "the SDK could not make or sign the request")
+        return Trouble("local", 0, name, "the SDK could not make the request")
     return Trouble("broken", 0, name, name)
 
 

@@ -18,7 +18,7 @@ from resources.providers.gemini.statuses import (
     PHASES,
     bare_state,
 )
-from resources.providers.gemini.wire import compact
+from resources.providers.gemini.wire import ABSENT, compact, present
 from resources.providers.port import Counts, FailureClass, Job, Outcome, Phase, RemoteFile
 
 INLINE = "inline:"
@@ -41,7 +41,7 @@ class _Stats(msgspec.Struct, frozen=True, rename="camel"):
 
 class _Output(msgspec.Struct, frozen=True, rename="camel"):
     responses_file: str | None = None
-    inlined_responses: msgspec.Raw | None = None
+    inlined_responses: msgspec.Raw = ABSENT
 
 
 class _InputConfig(msgspec.Struct, frozen=True, rename="camel"):
@@ -60,7 +60,7 @@ class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
 class _Status(msgspec.Struct, frozen=True):
     code: int = 0
     message: str = ""
-    details: msgspec.Raw = msgspec.Raw(b"[]")
+    details: msgspec.Raw = ABSENT
 
 
 class Operation(msgspec.Struct, frozen=True):
@@ -93,7 +93,7 @@ class Operation(msgspec.Struct, frozen=True):
     def inlined(self) -> msgspec.Raw | None:
         """The results in the operation itself: told twice too, and read once."""
         for place in (self.response, self.metadata.output):
-            if place is not None and place.inlined_responses is not None:
+            if place is not None and present(place.inlined_responses):
                 return place.inlined_responses
         return None
 
@@ -109,8 +109,8 @@ class _Key(msgspec.Struct, frozen=True):
 
 class _Inlined(msgspec.Struct, frozen=True):
     metadata: _Key | None = None
-    response: msgspec.Raw | None = None
-    error: msgspec.Raw | None = None
+    response: msgspec.Raw = ABSENT
+    error: msgspec.Raw = ABSENT
 
 
 class _InlinedList(msgspec.Struct, frozen=True, rename="camel"):
@@ -198,9 +198,9 @@ def inline_lines(operation: Operation) -> Iterator[bytes]:
         return
     for entry in _inlined(raw):
         line: dict[str, object] = {"key": entry.metadata and entry.metadata.key}
-        if entry.error is not None:
+        if present(entry.error):
             line["error"] = compact(entry.error)
-        elif entry.response is not None:
+        elif present(entry.response):
             line["response"] = compact(entry.response)
         yield msgspec.json.encode(line) + b"\n"
 

@@ -37,7 +37,11 @@ def connect_online(options: ProviderOptions) -> GeminiOnline:
     Raises:
         CredentialsMissing: no usable key, or a base URL that is none.
     """
-    return GeminiOnline(account_of(os.environ), options.timeout_seconds)
+    account = account_of(os.environ)
+    # How many calls run at once is the caller's window, not a second one down here.
+    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=KEPT_CONNECTIONS)
+    http = httpx2.AsyncClient(timeout=options.timeout_seconds, limits=limits)
+    return GeminiOnline(account, http, options.timeout_seconds)
 
 
 class _Answer(msgspec.Struct, frozen=True, rename="camel"):
@@ -49,18 +53,17 @@ class GeminiOnline:
 
     Args:
         account: place and key.
-        timeout_seconds: for one call.
+        http: for answers; it carries no key by itself.
+        timeout_seconds: for the look at a model.
     """
 
     name = PROVIDER
 
-    def __init__(self, account: Account, timeout_seconds: float) -> None:
+    def __init__(self, account: Account, http: httpx2.AsyncClient, timeout_seconds: float) -> None:
         self._account = account
+        self._http = http
         self._timeout = timeout_seconds
         self.base_url: str = account.base_url
-        # How many calls run at once is the caller's window, not a second one down here.
-        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=KEPT_CONNECTIONS)
-        self._http = httpx2.AsyncClient(timeout=timeout_seconds, limits=limits)
 
     def account(self) -> str:
         """What the key identifies; the key only as a digest."""

@@ -101,10 +101,10 @@ def job_failure(errors: Iterable[tuple[str | None, str | None]]) -> tuple[int, F
     Args:
         errors: code and param of each error, in the provider's order.
     """
-    classes = [_job_error_class(code, param) for code, param in errors]
+    classes: list[FailureClass] = [_job_error_class(code, param) for code, param in errors]
     if not classes:
         return None
-    chosen = min(classes, key=_ORDER.index)
+    chosen: FailureClass = min(classes, key=_ORDER.index)
     return classes.index(chosen), chosen
 
 

@@ -243,7 +243,7 @@ def test_malformed_request_lines(line: bytes) -> None:
 # Result lines
 
 
-def result(text: str | None = "{}", stop: str | None = "end_turn", **usage: int) -> dict[str, Any]:
+def result(text: Any = "{}", stop: Any = "end_turn", **usage: int) -> dict[str, Any]:
     output: dict[str, Any] = {"usage": usage}
     if text is not None:
         output["output"] = {"message": {"role": "assistant", "content": [{"text": text}]}}
@@ -542,6 +542,11 @@ def transport_errors() -> list[Any]:
             boto.ParamValidationError(report="r"),
             *["Refused invalid_request"] * 3,
             id="refused by the SDK",
+        ),
+        pytest.param(
+            boto.InvalidEndpointConfigurationError(msg="m"),
+            *["Refused invalid_request"] * 3,
+            id="an endpoint that cannot be used",
         ),
         pytest.param(
             client_error(400, "ValidationException"),
