@@ -126,6 +126,8 @@ sample-data: $(DEV) ## Make data/manuals anew
 docs: $(DEV) ## Write the pages of docs/ that are made from code
 	@$(BIN)/python -m resources.ledger.transitions > docs/transitions.md.new
 	@mv docs/transitions.md.new docs/transitions.md
+	@$(BIN)/python -m resources.providers.capabilities > docs/capabilities.md.new
+	@mv docs/capabilities.md.new docs/capabilities.md
 
 .PHONY: screenshots
 screenshots: $(DEV) ## Take the pictures of docs/images/ anew (needs a Chromium)

@@ -59,6 +59,9 @@ HOLDING = frozenset({"auth", "quota", "invalid_request", "unsupported"})
 REFUSALS = 20
 """After so many refusals in a row of any kind the version is held as well."""
 
+INPUT_GONE = "input_not_found"
+"""Code of a refusal by which a provider does not have the uploaded input (`port.BatchClient`)."""
+
 HandedOver = Literal["submitted", "no_room", "not_created", "open", "passed_by"]
 
 
@@ -176,6 +179,8 @@ def _refused(context: Context, lease: Lease, job: JobRow, error: Refused) -> Non
         error_class=error.failure,
         error_code=error.code,
         wait=wait,
+        # One that was uploaded just now may not be known yet; an older one is gone.
+        forget_input=error.code == INPUT_GONE and job.input_ref is not None,
     )
     refusals = sum(entry.outcome == "refused" for entry in intents_of(context.ledger, job))
     if error.failure in HOLDING or refusals >= REFUSALS:

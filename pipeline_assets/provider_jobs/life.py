@@ -126,6 +126,8 @@ def write_intent(
             submissions=number,
             intent_id=intent_id,
             account_fingerprint=account,
+            # What was uploaded under another account cannot be seen from this one.
+            input_ref=now.input_ref if now.account_fingerprint == account else None,
             error_class=None,
             error_code=None,
             # Whoever comes after a crash looks for the job before anything is sent again.

@@ -62,7 +62,7 @@ def submit_batches(context: Context, version: OpenVersion) -> SubmitReport:
         ProviderError: the provider cannot be used at all; nothing was sent.
     """
     report = SubmitReport()
-    if version.spec.mode == "embedded":
+    if version.spec.mode == "embedded" and version.held is None:
         for batch in answer_embedded(context, version):
             report.add(batch.expected_records)
         return report

@@ -69,8 +69,8 @@ def result_files_of(ledger: Ledger, batch_no: int) -> pl.DataFrame:
     with ledger.read() as connection:
         return ledger.dialect.fetch(
             connection,
-            "SELECT result_file_no, kind, artifact, lines, bytes FROM result_files WHERE batch_no = ? "
-            "ORDER BY result_file_no",
+            "SELECT result_file_no, kind, artifact, lines, bytes FROM result_files "
+            "WHERE batch_no = ? ORDER BY result_file_no",
             {
                 "result_file_no": pl.Int64,
                 "kind": pl.String,

@@ -102,6 +102,7 @@ def emulator() -> Iterator[str]:
     finally:
         process.terminate()
         process.wait()
+        process.stdout.close()
 
 
 def post(url: str, content: Any) -> None:

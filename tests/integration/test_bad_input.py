@@ -116,7 +116,7 @@ def test_a_source_that_vanishes_later_loses_nothing(source: Path, tmp_path: Path
     [
         ("Not A Key", "is not a processing version key: expected 1 to 63"),
         ("../up", "is not a processing version key"),
-        ("manuals-baseline-9", f"known: {KEY}"),
+        ("manuals-baseline-9", f"known: {KNOWN}; looked in"),
     ],
 )
 def test_a_wrong_version_key(key: str, said: str, tmp_path: Path, told: Told) -> None:

@@ -59,7 +59,7 @@ def setting(world: World, name: str) -> Any:
     return world.settings.get(name, DEFAULTS[name])
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Problem(Exception):
     """A refused request: what the provider's error body says."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -45,6 +45,8 @@ _ENDPOINTS = frozenset(
 )
 MAX_FILE_BYTES = 200_000_000
 """Of a file for a batch."""
+CREATIONS_PER_HOUR = 2_000
+_METHODS = ["GET", "POST", "DELETE", "PUT", "PATCH"]
 
 T = TypeVar("T")
 Act = Callable[["Asked"], Awaitable[Response]]
@@ -139,9 +141,9 @@ class OpenAI:
                 "Invalid file format for Batch API. Must be .jsonl: see the guide for the format."
             )
             raise ApiError(400, message, beside={"detail": message})
-        seconds = int(str(form.get("expires_after[seconds]") or jobs.KEPT))
-        if not 3_600 <= seconds <= jobs.KEPT:
-            raise invalid("expires_after.seconds is out of range", "expires_after")
+        seconds = _whole(
+            form.get("expires_after[seconds]", jobs.KEPT), "expires_after.seconds", 3_600, jobs.KEPT
+        )
         path = self._world.folder / self._world.new_id("upload-")
         size = await save_upload(upload, path)
         if size > int(self._world.settings.get("openai.max_bytes", MAX_FILE_BYTES)):
@@ -163,7 +165,8 @@ class OpenAI:
                 and self._is_kept(file)
             ]
             mine.sort(key=lambda file: file.number, reverse=query.get("order", "desc") == "desc")
-            page, more = _page(mine, query.get("after"), int(query.get("limit", "10000")))
+            limit = _whole(query.get("limit", 10_000), "limit", 1, 10_000)
+            page, more = _page(mine, query.get("after"), limit)
         return answer(_list([file.show() for file in page], more))
 
     async def file(self, asked: Asked) -> Response:
@@ -176,11 +179,15 @@ class OpenAI:
         with self._world.lock:
             file = self._find_file(asked)
             del self._files[file.id]
-            file.path.unlink()
+            # A running batch goes on with what it was given.
+            if not any(
+                job.input_path == file.path and job.finished is None for job in self._jobs.values()
+            ):
+                file.path.unlink()
         return answer({"id": file.id, "object": "file", "deleted": True})
 
     async def content(self, asked: Asked) -> Response:
-        """Stream a file's bytes; a range is honoured."""
+        """Stream a file's bytes; a range is honoured unless `openai.ranges` is false."""
         with self._world.lock:
             file = self._find_file(asked)
         return await stream_bytes(
@@ -188,7 +195,7 @@ class OpenAI:
             file.path,
             fault=asked.fault,
             media_type="application/octet-stream",
-            allow_range=True,
+            allow_range=bool(self._world.settings.get("openai.ranges", True)),
         )
 
     async def create(self, asked: Asked) -> Response:
@@ -202,13 +209,9 @@ class OpenAI:
                 )
         _check_create(body)
         with world.lock:
-            file = self._files.get(body["input_file_id"])
-            if file is None or file.account != asked.account or not self._is_kept(file):
-                message = f"Invalid 'input_file_id': file {body['input_file_id']} was not found."
-                raise ApiError(404, message, param="input_file_id", code="not_found")
-            expires = body.get("output_expires_after") or {}
+            self._check_creations(asked.account)
+            file = self._input_file(asked.account, body["input_file_id"])
             job_id = world.new_id("batch_")
-            fault = world.faults.take(PROVIDER, "job", job_id=job_id)
             job = jobs.Job(
                 id=job_id,
                 account=asked.account,
@@ -217,10 +220,14 @@ class OpenAI:
                 input_path=file.path,
                 metadata=body.get("metadata") or {},
                 created=world.clock.now(),
-                fault=fault,
+                fault=None,
                 number=len(self._jobs),
-                output_seconds=int(expires.get("seconds", jobs.KEPT)),
+                output_seconds=_output_seconds(body),
             )
+            refused = jobs.refused_at_once(world, job, list(self._jobs.values()))
+            if refused is not None:
+                raise ApiError(429, refused, kind="tokens", code="token_limit_exceeded")
+            job.fault = fault = world.faults.take(PROVIDER, "job", job_id=job_id)
             if fault is not None and fault.kind == "not_found":
                 job.not_found_left = int(fault.args.get("times", 1))
             self._jobs[job_id] = job
@@ -238,18 +245,17 @@ class OpenAI:
             return answer(jobs.show(job))
 
     async def list(self, asked: Asked) -> Response:
-        """List batches, newest first."""
+        """List batches, newest first, or oldest first with `openai.list_order` `oldest`."""
         query = asked.request.query_params
-        limit = int(query.get("limit", "20"))
-        if not 1 <= limit <= 100:
-            raise invalid("Invalid 'limit': expected 1 to 100.", "limit", "invalid_value")
+        limit = _whole(query.get("limit", 20), "limit", 1, 100)
         with self._world.lock:
             mine = [
                 job
                 for job in self._jobs.values()
                 if job.account == asked.account and jobs.is_listed(self._world, job)
             ]
-            mine.sort(key=lambda job: job.number, reverse=True)
+            newest_first = self._world.settings.get("openai.list_order") != "oldest"
+            mine.sort(key=lambda job: job.number, reverse=newest_first)
             page, more = _page(mine, query.get("after"), limit)
             for job in page:
                 self._refresh(job)
@@ -297,6 +303,12 @@ class OpenAI:
         """Show a model."""
         return answer(_model(models.require_model(asked.request.path_params["model"])))
 
+    async def nowhere(self, asked: Asked) -> Response:
+        """Answer a path that the API does not have."""
+        request = asked.request
+        path = request.url.path.removeprefix("/openai")
+        raise ApiError(404, f"Invalid URL ({request.method} {path})")
+
     async def models(self, _asked: Asked) -> Response:
         """List the models."""
         return answer({"object": "list", "data": [_model(name) for name in models.MODELS]})
@@ -328,8 +340,33 @@ class OpenAI:
         self._files[file.id] = file
         return file
 
+    def _check_creations(self, account: str) -> None:
+        hour_ago = self._world.clock.now() - timedelta(hours=1)
+        recent = sum(
+            job.account == account and job.created > hour_ago for job in self._jobs.values()
+        )
+        limit = int(self._world.settings.get("openai.creations_per_hour", CREATIONS_PER_HOUR))
+        if recent >= limit:
+            message = f"Rate limit reached for batch creations: {limit} per hour."
+            raise ApiError(429, message, code="rate_limit_exceeded", headers={"retry-after": "60"})
+
+    def _input_file(self, account: str, file_id: str) -> StoredFile:
+        """Return a batch's input; it may not be known at once (`openai.file_ready_seconds`)."""
+        file = self._files.get(file_id)
+        ready = float(self._world.settings.get("openai.file_ready_seconds", 0))
+        if file is None or file.account != account or not ready <= self._age(file) < file.seconds:
+            message = f"Invalid 'input_file_id': file {file_id} was not found."
+            raise ApiError(404, message, param="input_file_id", code="not_found")
+        if file.purpose != "batch":
+            message = f"Invalid file purpose: expected 'batch', got '{file.purpose}'."
+            raise invalid(message, "input_file_id", "invalid_value")
+        return file
+
+    def _age(self, file: StoredFile) -> float:
+        return (self._world.clock.now() - file.created).total_seconds()
+
     def _is_kept(self, file: StoredFile) -> bool:
-        return (self._world.clock.now() - file.created).total_seconds() < file.seconds
+        return self._age(file) < file.seconds
 
     def _find_file(self, asked: Asked) -> StoredFile:
         file_id = asked.request.path_params["file_id"]
@@ -367,6 +404,7 @@ def routes(world: World) -> list[BaseRoute]:
         route("POST", "/chat/completions", "answer", api.respond(models.CHAT)),
         route("GET", "/models", "models", api.models),
         route("GET", "/models/{model}", "models", api.model),
+        Route("/openai/{path:path}", api.endpoint("nowhere", api.nowhere), methods=_METHODS),
     ]
 
 
@@ -390,11 +428,39 @@ def _check_create(body: dict[str, Any]) -> None:
             "invalid_value",
         )
     metadata = body.get("metadata") or {}
-    if len(metadata) > 16 or any(
-        not isinstance(value, str) or len(key) > 64 or len(value) > 512
-        for key, value in metadata.items()
+    if (
+        not isinstance(metadata, dict)
+        or len(metadata) > 16
+        or any(
+            not isinstance(value, str) or len(key) > 64 or len(value) > 512
+            for key, value in metadata.items()
+        )
     ):
         raise invalid("Invalid 'metadata'.", "metadata", "invalid_value")
+
+
+def _whole(value: Any, name: str, least: int, most: int) -> int:
+    """Return a whole number of a query, a form or a body, within its bounds."""
+    try:
+        number = int(str(value))
+    except ValueError:
+        number = least - 1
+    if not least <= number <= most:
+        raise invalid(f"Invalid '{name}': expected {least} to {most}.", name, "invalid_value")
+    return number
+
+
+def _output_seconds(body: dict[str, Any]) -> int:
+    expires = body.get("output_expires_after")
+    if expires is None:
+        return jobs.KEPT
+    if not isinstance(expires, dict) or expires.get("anchor") != "created_at":
+        raise invalid(
+            "Invalid 'output_expires_after': the anchor is 'created_at'.",
+            "output_expires_after",
+            "invalid_value",
+        )
+    return _whole(expires.get("seconds"), "output_expires_after.seconds", 3_600, jobs.KEPT)
 
 
 def _page(items: list[T], after: str | None, limit: int) -> tuple[list[T], bool]:

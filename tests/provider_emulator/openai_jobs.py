@@ -1,7 +1,7 @@
 """Emulated OpenAI batches: asynchronous validation, their life by the virtual clock, their files.
 
 Belongs here: the state of jobs and the lines of their files. Does not belong here: HTTP
-(`openai.py`), files as such (`openai_files.py`) and what a model does with a body
+and files as such (`openai.py`), and what a model does with a body
 (`openai_models.py`).
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,8 @@ WINDOW = timedelta(hours=24)
 MAX_ROWS = 50_000
 KEPT = 2_592_000
 """Seconds that input and output files are kept."""
+_FINALIZING = 0.95
+"""From this share of the running time on the result files are being written."""
 _FIELDS = ("custom_id", "method", "url", "body")
 
 
@@ -51,7 +53,9 @@ class Job:
     cancelled: datetime | None = None
     status: str = "validating"
     finished: datetime | None = None
+    started: datetime | None = None
     counts: dict[str, int] = field(default_factory=dict)
+    usage: dict[str, Any] | None = None
     output_file_id: str | None = None
     error_file_id: str | None = None
 
@@ -66,7 +70,7 @@ StoreFile = Callable[[Job, str, list[bytes]], str]
 
 def refresh(world: World, job: Job, others: list[Job], store: StoreFile) -> None:
     """Bring a job up to the present moment; a job whose time has come is run."""
-    if job.finished is not None or job.has("stuck"):
+    if job.finished is not None or (job.has("stuck") and job.cancelled is None):
         return
     now = world.clock.now()
     validated_at = job.created + timedelta(seconds=world.timing.validating_seconds)
@@ -87,10 +91,9 @@ def is_listed(world: World, job: Job) -> bool:
 def show(job: Job) -> dict[str, Any]:
     """Return a job as the API shows it; fields that are not there yet are null."""
     status = job.status
-    if job.fault is not None and job.has("unknown_status"):
+    if job.fault is not None and job.has("unknown_status") and job.cancelled is None:
         status = str(job.fault.args.get("status", "hibernating"))
     moment = None if job.finished is None else int(job.finished.timestamp())
-    started = int(job.created.timestamp()) if job.validated else None
     shown: dict[str, Any] = {
         "id": job.id,
         "object": "batch",
@@ -103,15 +106,16 @@ def show(job: Job) -> dict[str, Any]:
         "output_file_id": job.output_file_id,
         "error_file_id": job.error_file_id,
         "created_at": int(job.created.timestamp()),
-        "in_progress_at": started if not job.problems else None,
+        "in_progress_at": None if job.started is None else int(job.started.timestamp()),
         "expires_at": int((job.created + WINDOW).timestamp()),
-        "finalizing_at": moment if status in ("completed", "expired") else None,
+        "finalizing_at": moment if status == "completed" else None,
         "completed_at": moment if status == "completed" else None,
         "failed_at": moment if status == "failed" else None,
         "expired_at": moment if status == "expired" else None,
         "cancelling_at": None if job.cancelled is None else int(job.cancelled.timestamp()),
         "cancelled_at": moment if status == "cancelled" else None,
         "request_counts": job.counts or {"total": 0, "completed": 0, "failed": 0},
+        "usage": job.usage,
         "metadata": job.metadata or None,
     }
     if job.has("no_counts"):
@@ -124,6 +128,8 @@ def _validate(world: World, job: Job, others: list[Job], at: datetime) -> None:
     job.problems = _planted(job) or _problems(world, job, others)
     if job.problems:
         job.status, job.finished = "failed", at
+    else:
+        job.started = at
 
 
 def _planted(job: Job) -> list[dict[str, Any]]:
@@ -183,6 +189,9 @@ def _row_problem(
             message = f"Missing required parameter: '{name}'."
             code = "missing_required_parameter"
             return _problem(code, message, line=number, param=name), None
+    if row["method"] != "POST":
+        message = "The method must be POST."
+        return _problem("invalid_method", message, line=number, param="method"), None
     if row["url"] != job.endpoint:
         message = "The URL provided does not match the batch endpoint."
         return _problem("invalid_url", message, line=number, param="url"), None
@@ -239,11 +248,11 @@ def _advance(
     job.status = "in_progress"
     if job.cancelled is not None:
         done = min(1.0, (job.cancelled - validated_at) / running) if running else 1.0
+        if job.has("stuck"):
+            done = 0.0  # it never came to running
         job.status = "cancelling"
-        ends, outcome = (
-            job.cancelled + timedelta(seconds=world.timing.cancelling_seconds),
-            ("cancelled"),
-        )
+        ends = job.cancelled + timedelta(seconds=world.timing.cancelling_seconds)
+        outcome = "cancelled"
     elif job.has("unknown_status"):
         return
     elif job.has("expired"):
@@ -255,6 +264,8 @@ def _advance(
     else:
         ends, outcome, done = natural, "completed", 1.0
     passed = 1.0 if not running else min(1.0, max(0.0, (now - validated_at) / running))
+    if passed >= _FINALIZING and job.status == "in_progress":
+        job.status = "finalizing"
     job.counts = {"total": job.rows, "completed": int(job.rows * min(passed, done)), "failed": 0}
     if now >= ends:
         _run(world, job, ends, outcome, max(0.0, done), store)
@@ -268,17 +279,17 @@ def _run(world: World, job: Job, at: datetime, outcome: str, done: float, store:
     left = int(job.rows * done)
     with job.input_path.open("rb") as lines:
         for data in lines:
-            if not data.strip():
+            row = _read_row(data)
+            if row is None:
                 continue
-            row = json.loads(data)
             ok, line = _result(world, job, index, row, executed=index < left, outcome=outcome)
             (good if ok else bad).append((row["custom_id"], line))
             index += 1
     output = mangle_lines(world, PROVIDER, job.id, good, lambda name: _alien(world, job, name))
-    if output:
-        job.output_file_id = store(job, "output", output)
-    if bad:
-        job.error_file_id = store(job, "error", [line for _, line in bad])
+    # An empty text was seen in the place of null (PROVIDERS.md 1.1).
+    nothing = world.settings.get("openai.empty_file_id")
+    job.output_file_id = store(job, "output", output) if output else nothing
+    job.error_file_id = store(job, "error", [one for _, one in bad]) if bad else nothing
     job.status, job.finished = outcome, at
     job.counts = {"total": job.rows, "completed": len(good), "failed": len(bad)}
     if outcome == "expired":
@@ -308,7 +319,31 @@ def _result(
     except ApiError as error:
         return False, _line(world, name, error.status, error.body())
     world.executed[PROVIDER][name] += 1
-    return True, _line(world, name, 200, models.run(world, job.endpoint, body, fault))
+    response = models.run(world, job.endpoint, body, fault)
+    job.usage = models.add_usage(job.usage, response["usage"])
+    return True, _line(world, name, 200, response)
+
+
+def _read_row(data: bytes) -> dict[str, Any] | None:
+    """Return a row; None for what is none, which only a job cancelled before its validation has."""
+    try:
+        row = json.loads(data)
+    except ValueError:
+        return None
+    return row if isinstance(row, dict) and all(row.get(name) for name in _FIELDS) else None
+
+
+def refused_at_once(world: World, job: Job, others: list[Job]) -> str | None:
+    """Return why a job is refused when it is created, None where it is not.
+
+    Some accounts are told of a reached limit then, and not by a batch that fails
+    (PROVIDERS.md 1.4): the setting `openai.enqueued_form` is `create`.
+    """
+    if world.settings.get("openai.enqueued_form") != "create":
+        return None
+    problems = _problems(world, replace(job), others)
+    limited = [one for one in problems if one["code"] == "token_limit_exceeded"]
+    return limited[0]["message"] if limited else None
 
 
 def _line(world: World, name: str, status: int, body: Any, request_id: str | None = None) -> bytes:

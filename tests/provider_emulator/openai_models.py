@@ -23,6 +23,28 @@ MODELS = {
 """Known names and the ids that they resolve to."""
 MAX_OUTPUT = {"gpt-5-mini": 128_000, "gpt-5.4-nano": 128_000, "gpt-4.1-mini": 32_768}
 CONTEXT_TOKENS = 400_000
+_FIELDS = {
+    # As the SDK's parameter types have them.
+    RESPONSES: frozenset(
+        """
+        access_programs background background_options context_management conversation image
+        include input instructions max_output_tokens max_tool_calls metadata model moderation
+        parallel_tool_calls previous_response_id prompt prompt_cache_key prompt_cache_options
+        prompt_cache_retention reasoning safety_identifier service_tier store stream
+        stream_options temperature text tool_choice tools top_logprobs top_p truncation user
+        """.split()
+    ),
+    CHAT: frozenset(
+        """
+        audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens
+        max_tokens messages metadata modalities model moderation n parallel_tool_calls prediction
+        presence_penalty prompt_cache_key prompt_cache_options prompt_cache_retention
+        reasoning_effort response_format safety_identifier seed service_tier stop store stream
+        stream_options temperature tool_choice tools top_logprobs top_p user verbosity
+        web_search_options
+        """.split()
+    ),
+}
 
 
 def require_model(name: Any) -> str:
@@ -51,6 +73,9 @@ def check_body(endpoint: str, body: Any) -> dict[str, Any]:
     """
     if not isinstance(body, dict):
         raise invalid("Invalid type for 'body': expected an object.", None, "invalid_type")
+    unknown = sorted(set(body) - _FIELDS.get(endpoint, frozenset(body)))
+    if unknown:
+        raise invalid(f"Unknown parameter: '{unknown[0]}'.", unknown[0], "unknown_parameter")
     require_model(body.get("model"))
     if body.get("stream"):
         raise invalid("Streaming is not supported here.", "stream", "unsupported_value")
@@ -81,6 +106,22 @@ def user_text(endpoint: str, body: dict[str, Any]) -> str:
 def prompt_tokens(endpoint: str, body: dict[str, Any]) -> int:
     """Return a plausible number of prompt tokens, for limits on what is enqueued."""
     return _prompt_tokens(endpoint, body)
+
+
+def add_usage(total: dict[str, Any] | None, used: dict[str, Any]) -> dict[str, Any]:
+    """Return the usage of a batch with that of one more response, in the words of a batch."""
+    read = used.get("input_tokens", used.get("prompt_tokens", 0))
+    written = used.get("output_tokens", used.get("completion_tokens", 0))
+    details = used.get("output_tokens_details") or used.get("completion_tokens_details") or {}
+    before = total or {"input_tokens": 0, "output_tokens": 0, "output_tokens_details": {}}
+    reasoned = before["output_tokens_details"].get("reasoning_tokens", 0)
+    return {
+        "input_tokens": before["input_tokens"] + read,
+        "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens": before["output_tokens"] + written,
+        "output_tokens_details": {"reasoning_tokens": reasoned + details["reasoning_tokens"]},
+        "total_tokens": before["input_tokens"] + before["output_tokens"] + read + written,
+    }
 
 
 def run(world: World, endpoint: str, body: dict[str, Any], fault: Fault | None) -> dict[str, Any]:
@@ -191,8 +232,11 @@ def _tokens(text: str) -> int:
 
 
 def _prompt_tokens(endpoint: str, body: dict[str, Any]) -> int:
-    system = body.get("instructions") or "" if endpoint == RESPONSES else ""
-    return _tokens(f"{system}{user_text(endpoint, body)}")
+    if endpoint == RESPONSES:
+        return _tokens(f"{body.get('instructions') or ''}{user_text(endpoint, body)}")
+    given = body.get("messages") or ()
+    texts = (_text(one.get("content", "")) for one in given if isinstance(one, dict))
+    return _tokens("".join(texts))
 
 
 def _limit_field(endpoint: str, body: dict[str, Any]) -> str:

@@ -56,10 +56,15 @@ def refused(status: int, code: str | None = None) -> ResultLine:
         pytest.param(line(finish="truncated"), "retryable_failure", "truncated", id="truncated"),
         pytest.param(line(finish=None), "retryable_failure", "truncated", id="no-finish-reason"),
         pytest.param(line(finish="paused"), "retryable_failure", "truncated", id="paused"),
-        pytest.param(line(finish="malformed"), "permanent_failure", "malformed_json", id="bad-form"),
+        pytest.param(
+            line(finish="malformed"), "permanent_failure", "malformed_json", id="bad-form"
+        ),
         pytest.param(line(finish="unknown"), "retryable_failure", "truncated", id="unknown-finish"),
         pytest.param(
-            line(text="malformed", finish="truncated"), "retryable_failure", "truncated", id="cut-json"
+            line(text="malformed", finish="truncated"),
+            "retryable_failure",
+            "truncated",
+            id="cut-json",
         ),
         pytest.param(
             line(finish="filtered"), "permanent_failure", "content_filtered", id="filtered"

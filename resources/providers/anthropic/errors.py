@@ -189,7 +189,7 @@ def creating() -> Iterator[None]:
         yield
     except anthropic.APIStatusError as error:
         answer = _answer_of(error)
-        if answer.status >= 500 or answer.status == 408:
+        if answer.status > 504:
             raise Ambiguous(NAME, f"HTTP {answer.status}") from error
         raise _refused(answer) from error
     except TRANSPORT as error:
@@ -204,6 +204,8 @@ def _answer_of(error: anthropic.APIStatusError) -> FailedAnswer:
 def _of_reading(answer: FailedAnswer, missing: ProviderError) -> ProviderError:
     if answer.status == 404:
         return missing
+    if answer.failure == "quota":  # it may come as a 429, and waiting does not help
+        return _refused(answer)
     passing = answer.status >= 500 or answer.status in (408, 409, 429) or answer.status < 400
     if passing:
         return Unavailable(NAME, f"HTTP {answer.status}", answer.retry_after)

@@ -37,6 +37,7 @@ from resources.providers.openai.jobs import (
     Batch,
     BatchPage,
     File,
+    is_newest_first,
     is_of,
     job_of,
 )
@@ -163,15 +164,11 @@ class OpenAIBatchClient:
         """
         earliest = (intent.recorded_at - CLOCK_SKEW).timestamp()
         found: dict[str, Batch] = {}
-        newest_first, before = True, float("inf")
+        times: list[float] = []
         for page in self._pages():
-            for batch in page.data:
-                created = before if batch.created_at is None else batch.created_at
-                newest_first = newest_first and created <= before
-                before = created
-                if is_of(batch, intent):
-                    found[batch.id] = batch
-            if newest_first and before < earliest:
+            found |= {batch.id: batch for batch in page.data if is_of(batch, intent)}
+            times += [batch.created_at for batch in page.data if batch.created_at is not None]
+            if is_newest_first(times) and times[-1] < earliest:
                 break
         jobs = sorted(found.values(), key=lambda batch: (batch.created_at or 0, batch.id))
         return Found(jobs=tuple(map(job_of, jobs)), maybe=(), complete=True)

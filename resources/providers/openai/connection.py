@@ -10,7 +10,7 @@ import hashlib
 import os
 from typing import TYPE_CHECKING
 
-from resources.providers.openai.errors import NAME, failure_of, read_error, trouble_of
+from resources.providers.openai.errors import NAME, failure_of, is_unknown, read_error, trouble_of
 from resources.providers.port import CredentialsMissing, ModelUnavailable
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def ask_for_model(client: OpenAI, model: str) -> None:
         client.models.with_raw_response.retrieve(model)
     except APIError as error:
         trouble = trouble_of(error)
-        if trouble.status == 404 or failure_of(trouble) == "unsupported":
+        if failure_of(trouble) == "unsupported" or is_unknown(trouble):
             raise ModelUnavailable(NAME, model) from None
         raise read_error(trouble) from None
 

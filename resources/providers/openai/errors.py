@@ -182,12 +182,20 @@ def refusal(trouble: Trouble, failure: FailureClass) -> Refused:
     return Refused(NAME, failure, trouble.code, note, trouble.retry_after)
 
 
+def is_unknown(trouble: Trouble) -> bool:
+    """Return whether the API itself says that it does not know a thing.
+
+    A wrong base URL is a 404 as well: there nobody speaks, or the path is what is not known.
+    """
+    said = trouble.message.lower()
+    return trouble.status == 404 and bool(said) and "invalid url" not in said
+
+
 def _is_missing_input(trouble: Trouble) -> bool:
-    # A file that was just uploaded may be unknown for a while (PROVIDERS.md 1.4). A wrong base
-    # URL is a 404 as well, and stays one.
+    # A file that was just uploaded may be unknown for a while (PROVIDERS.md 1.4).
     message = trouble.message.lower()
     if trouble.status == 404:
-        return "invalid url" not in message and bool(message)
+        return is_unknown(trouble)
     about_file = "file" in message or (trouble.param or "").endswith("file_id")
     return trouble.status == 400 and about_file and any(word in message for word in _NOT_FOUND)
 

@@ -9,7 +9,9 @@ SDK's models, which pass a body of any other form through as it came.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -104,6 +106,15 @@ def job_of(batch: Batch) -> Job:
         error_code=failure[1],
         error_note=failure[2],
     )
+
+
+def is_newest_first(times: Sequence[float]) -> bool:
+    """Return whether the times of a list's beginning show that it is ordered newest first.
+
+    Equal times show nothing: the order has to be seen, since a search that stops too early would
+    take a job that is there for absent.
+    """
+    return all(a >= b for a, b in pairwise(times)) and bool(times) and times[0] > times[-1]
 
 
 def is_of(batch: Batch, intent: Intent) -> bool:

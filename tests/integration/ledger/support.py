@@ -17,9 +17,10 @@ from resources.ledger.moves import (
     batch_chain,
     create_records,
     move_batch,
+    move_canary,
     move_version,
 )
-from resources.ledger.schema import batches, manifests, processing_versions, record_state
+from resources.ledger.schema import batches, canaries, manifests, processing_versions, record_state
 from resources.ledger.transitions import START
 
 DIGEST = "d" * 64
@@ -89,6 +90,30 @@ def make_batch(connection: Connection, ledger: Ledger, number: int, version: int
         )
     )
     return move_batch(connection, ledger.dialect, number, START, "prepared", CAUSE)
+
+
+def make_canary(connection: Connection, ledger: Ledger, number: int, version: int) -> MoveReceipt:
+    """Store a canary of a version and journal that it is prepared."""
+    connection.execute(
+        canaries.insert().values(
+            canary_no=number,
+            canary_id=f"canary-{number}",
+            batch_key=f"{number:012x}",
+            combination=DIGEST,
+            version_no=version,
+            provider="openai",
+            mode="batch",
+            sdk_version="1",
+            model="a-model",
+            request_artifact=DIGEST,
+            request_bytes=0,
+            state="prepared",
+            polls=0,
+            expected_records=0,
+            prepared_at=AT,
+        )
+    )
+    return move_canary(connection, ledger.dialect, number, START, "prepared", CAUSE)
 
 
 def make_records(

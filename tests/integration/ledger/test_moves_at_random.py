@@ -29,12 +29,14 @@ from resources.ledger.moves import (
     StateChanged,
     batch_chain,
     move_batch,
+    move_canary,
     move_records,
     move_version,
     version_chain,
 )
 from resources.ledger.schema import (
     batches,
+    canaries,
     manifests,
     move_members,
     moves,
@@ -45,11 +47,13 @@ from resources.ledger.transitions import MACHINES, START, IllegalTransition
 from tests.integration.ledger.support import (
     CAUSE,
     make_batch,
+    make_canary,
     make_records,
     make_version,
     numbers,
 )
 
+MOVERS = {"batch": move_batch, "version": move_version, "canary": move_canary}
 MAX_NEW_RECORDS = 6
 UNKNOWN = 1_000_000
 
@@ -78,12 +82,14 @@ class LedgerMachine(RuleBasedStateMachine):
         super().__init__()
         self.versions: dict[int, str] = {}
         self.batches: dict[int, str] = {}
+        self.canaries: dict[int, str] = {}
         self.records: dict[int, str] = {}
         self.moves_of: dict[int, int] = {}
         self.journal: list[Journaled] = []
         with self.ledger.write() as connection:
             for table in (
-                move_members, moves, record_state, batches, manifests, processing_versions,
+                move_members, moves, record_state, batches, canaries, manifests,
+                processing_versions,
             ):  # fmt: skip
                 connection.execute(table.delete())
 
@@ -115,6 +121,18 @@ class LedgerMachine(RuleBasedStateMachine):
         self.moves_of.update(dict.fromkeys(made, 0))
         if made:
             self._journaled(batch_chain(number), "record", START, "queued", made)
+
+    @precondition(lambda self: self.versions)
+    @rule(data=st.data())
+    def make_a_canary(self, data: st.DataObject) -> None:
+        """A canary is prepared, on a chain of its own."""
+        number = len(self.canaries) + 1
+        with self.ledger.write() as connection:
+            make_canary(
+                connection, self.ledger, number, data.draw(st.sampled_from(sorted(self.versions)))
+            )
+        self.canaries[number] = "prepared"
+        self._journaled(f"canary:{number}", "canary", START, "prepared", {number})
 
     # Rules that move.
 
@@ -200,6 +218,12 @@ class LedgerMachine(RuleBasedStateMachine):
         """A version moves if it is where the move starts, else the move is refused."""
         self._move_one(data, "version", self.versions)
 
+    @precondition(lambda self: self.canaries)
+    @rule(data=st.data())
+    def move_a_canary(self, data: st.DataObject) -> None:
+        """A canary moves if it is where the move starts, else the move is refused."""
+        self._move_one(data, "canary", self.canaries)
+
     # What holds after every rule.
 
     @invariant()
@@ -209,6 +233,7 @@ class LedgerMachine(RuleBasedStateMachine):
             assert self._stored(connection, record_state, "record_no") == self.records
             assert self._stored(connection, batches, "batch_no") == self.batches
             assert self._stored(connection, processing_versions, "version_no") == self.versions
+            assert self._stored(connection, canaries, "canary_no") == self.canaries
             counted = connection.execute(select(record_state.c.record_no, record_state.c.version))
             assert {row.record_no: row.version for row in counted} == self.moves_of
             assert self._stored_journal(connection) == self.journal
@@ -243,8 +268,7 @@ class LedgerMachine(RuleBasedStateMachine):
             starts = [now]
         before = data.draw(st.sampled_from(starts))
         after = data.draw(st.sampled_from(sorted(table[before])))
-        mover = move_batch if machine == "batch" else move_version
-        chain = batch_chain(number) if machine == "batch" else version_chain(number)
+        mover = MOVERS[machine]
         with self.ledger.write() as connection:
             if before != now:
                 with pytest.raises(StateChanged):
@@ -252,7 +276,7 @@ class LedgerMachine(RuleBasedStateMachine):
                 return
             mover(connection, self.ledger.dialect, number, before, after, CAUSE)
         known[number] = after
-        self._journaled(chain, machine, before, after, {number})
+        self._journaled(f"{machine}:{number}", machine, before, after, {number})
 
     def _legal_pair(self, data: st.DataObject) -> tuple[str, str]:
         starts = [s for s, targets in MACHINES["record"].items() if s != START and targets]

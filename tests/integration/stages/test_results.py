@@ -15,8 +15,9 @@ from pipeline_assets.collect import collect_batches as collecting
 from pipeline_assets.collect.collect_batches import collect_batches
 from pipeline_assets.collect.invariant import unbalanced_batches
 from pipeline_assets.prepare.freeze import freeze_manifest
+from pipeline_assets.provider_jobs.operate import OPERATOR_CANCELLED
 from pipeline_assets.publish.publish_accepted import publish_accepted
-from pipeline_assets.submit import submit_batches as submitting
+from pipeline_assets.submit import answer_embedded as submitting
 from pipeline_assets.submit.submit_batches import submit_batches
 from pipeline_assets.versions import OpenVersion
 from resources.artifacts import ArtifactDamaged
@@ -55,15 +56,15 @@ CHANGES: dict[str, Change] = {
     "other shape": lambda line: [changed(line, text='{"document": 7}')],
     "alien": lambda line: [line | {"custom_id": "fedcba987654-0"}],
     "odd id": lambda line: [line | {"custom_id": "\u2028"}],
-    "truncated": lambda line: [changed(line, finish_reason="length")],
+    "truncated": lambda line: [changed(line, finish_reason="truncated")],
     "garbage": lambda _: [b'{"custom_id": "', b"\xff\xfe\x00"],
     "refused": lambda line: [{"custom_id": line["custom_id"], "status_code": 400}],
     "busy": lambda line: [{"custom_id": line["custom_id"], "status_code": 529}],
     "expired": lambda line: [
-        {"custom_id": line["custom_id"], "status_code": 0, "error_code": "batch_expired"}
+        {"custom_id": line["custom_id"], "status_code": 0, "error_code": "expired"}
     ],
     "cancelled": lambda line: [
-        {"custom_id": line["custom_id"], "status_code": 0, "error_code": "batch_cancelled"}
+        {"custom_id": line["custom_id"], "status_code": 0, "error_code": "cancelled"}
     ],
 }
 
@@ -93,7 +94,7 @@ def answered(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Callable[[list[str]
         version = shop.prepare()
         provider = Scripted(version, changes)
         monkeypatch.setattr(submitting, "embedded_provider", lambda _: provider)
-        monkeypatch.setattr(collecting, "embedded_provider", lambda _: provider)
+        monkeypatch.setattr(collecting, "result_reader", lambda _: provider)
         assert submit_batches(shop.context, version).records == len(changes)
         return version
 
@@ -115,7 +116,7 @@ OUTCOMES = {
     "refused": ("permanent_failure", "invalid_request", "dead_letter"),
     "busy": ("retryable_failure", "overloaded", "retry_wait"),
     "expired": ("expired", "expired", "retry_wait"),
-    "cancelled": ("cancelled", "cancelled", "cancelled"),
+    "cancelled": ("cancelled", "cancelled", "retry_wait"),
 }
 
 
@@ -128,6 +129,7 @@ def test_every_outcome_at_once(shop: Shop, answered: Callable[[list[str]], OpenV
         wanted[disposition] = wanted.get(disposition, 0) + 1
     assert report.dispositions == wanted
     assert report.incidents == ()
+    assert (report.not_collectable, report.not_deleted, report.canaries) == ({}, {}, {})
     assert report.anomalies == {
         "duplicate_conflict": 5,
         "duplicate_identical": 1,
@@ -166,7 +168,7 @@ def test_every_outcome_at_once(shop: Shop, answered: Callable[[list[str]], OpenV
     [
         pytest.param(["whole", "twice"], "completed", id="all-succeeded"),
         pytest.param(["whole", "refused"], "completed_with_errors", id="one-failed-for-good"),
-        pytest.param(["whole", "cancelled"], "completed_with_errors", id="one-cancelled"),
+        pytest.param(["whole", "cancelled"], "retry_required", id="one-cancelled"),
         pytest.param(["refused", "busy"], "retry_required", id="one-can-be-retried"),
         pytest.param(["expired"], "retry_required", id="all-expired"),
         pytest.param(["missing", "missing"], "retry_required", id="nothing-came-back"),
@@ -184,6 +186,50 @@ def test_the_state_of_the_batch(
     assert (batch["state"], batch["reconciled_records"]) == (state, len(changes))
     assert judge_batches(shop.context, version).batches == 1
     assert judge_batches(shop.context, version).batches == 0
+
+
+@ON_ONE_DATABASE
+@pytest.mark.parametrize(
+    ("error_class", "changes", "state", "records"),
+    [
+        pytest.param(
+            OPERATOR_CANCELLED,
+            ["whole", "cancelled"],
+            "completed_with_errors",
+            ["collected", "cancelled"],
+            id="by-an-operator",
+        ),
+        pytest.param(
+            OPERATOR_CANCELLED,
+            ["busy", "cancelled"],
+            "retry_required",
+            ["retry_wait", "cancelled"],
+            id="by-an-operator-beside-one-to-retry",
+        ),
+        pytest.param(
+            "server_error",
+            ["whole", "cancelled"],
+            "retry_required",
+            ["collected", "retry_wait"],
+            id="by-the-provider",
+        ),
+    ],
+)
+def test_only_what_an_operator_cancelled_is_not_tried_again(
+    shop: Shop,
+    answered: Callable[[list[str]], OpenVersion],
+    error_class: str,
+    changes: list[str],
+    state: str,
+    records: list[str],
+) -> None:
+    version = answered(changes)
+    with shop.context.ledger.write() as connection:
+        connection.execute(update(batches).values(error_class=error_class))
+    collect_batches(shop.context, version)
+    assert [row["disposition"] for row in shop.rows(dispositions)][1] == "cancelled"
+    assert shop.rows(batches)[0]["state"] == state
+    assert list(shop.states().values()) == records
 
 
 @ON_ONE_DATABASE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from partitions.processing_version import PACKAGED_SPECS, SpecDisagrees, UnknownVersion
 from pipeline_assets import versions
 from pipeline_assets.prepare.freeze import UnknownReplayReason, freeze_manifest
+from pipeline_assets.submit.submit_batches import submit_batches
 from pipeline_assets.versions import open_version
 from pipeline_assets.workloads.equipment_manuals.workload import load
 from pipeline_assets.workloads.registry import UnknownWorkload
@@ -21,7 +23,14 @@ from resources.access import read_page_texts, thumbnail_path
 from resources.artifacts import ArtifactMissing
 from resources.context import Context
 from resources.ledger.moves import move_version
-from resources.ledger.schema import accesses, moves, operating_settings, parses, processing_versions
+from resources.ledger.schema import (
+    accesses,
+    batches,
+    moves,
+    operating_settings,
+    parses,
+    processing_versions,
+)
 from resources.ledger.versions import (
     VersionChanged,
     VersionNotActive,
@@ -99,7 +108,11 @@ def test_one_changed_byte_is_refused(
 ) -> None:
     shop.version()
     real = load()
-    changed = replace(real, **{part: flip(getattr(real, part))})
+    changed = (
+        replace(real, prompts={**real.prompts, "1": flip(real.prompt)})
+        if part == "prompt"
+        else replace(real, **{part: flip(getattr(real, part))})
+    )
     monkeypatch.setattr(versions, "load_workload", lambda _: changed)
     with pytest.raises(VersionChanged):
         shop.version()
@@ -133,18 +146,54 @@ def test_what_cannot_be_opened(mine: Callable[[str], Context]) -> None:
     context = mine(SPEC.replace("equipment_manuals", "no_such_thing"))
     with pytest.raises(UnknownWorkload):
         open_version(context, "mine")
-    with pytest.raises(UnknownVersion, match="known: manuals-baseline-1, mine"):
+    known = ", ".join(sorted({"mine", *(path.stem for path in PACKAGED_SPECS.glob("*.yaml"))}))
+    with pytest.raises(UnknownVersion, match=re.escape(f"known: {known};")):
         open_version(context, "other")
 
 
-@pytest.mark.parametrize("state", ["held", "retired"])
-def test_a_version_that_rests(shop: Shop, state: str) -> None:
+def rest(shop: Shop, state: str) -> None:
     number = shop.version().version_no
     cause = shop.context.cause("the budget is used up", "a test")
     with shop.context.ledger.write() as connection:
         move_version(connection, shop.context.ledger.dialect, number, "active", state, cause)
-    with pytest.raises(VersionNotActive, match=rf"is {state} \(the budget is used up\)"):
+
+
+def test_a_retired_version_is_refused(shop: Shop) -> None:
+    rest(shop, "retired")
+    with pytest.raises(VersionNotActive, match=r"is retired \(the budget is used up\)"):
         shop.version()
+
+
+def test_a_held_version_can_be_opened_and_says_why(shop: Shop) -> None:
+    assert shop.version().held is None
+    rest(shop, "held")
+    assert shop.version().held == "the budget is used up"
+
+
+@pytest.mark.parametrize("key", [KEY, "manuals-openai-batch-1", "manuals-anthropic-online-1"])
+def test_a_held_version_submits_nothing_and_goes_on_when_released(shop: Shop, key: str) -> None:
+    """No provider is even connected to: none of them has a key here."""
+    parsed = shop.fill().ingest()
+    ledger = shop.context.ledger
+    version = open_version(shop.context, key)
+    assert parsed.workload == version.workload
+    freeze_manifest(shop.context, version)
+    cause = shop.context.cause("the budget is used up", "a test")
+    with ledger.write() as connection:
+        move_version(connection, ledger.dialect, version.version_no, "active", "held", cause)
+    before = shop.counts()
+
+    report = submit_batches(shop.context, open_version(shop.context, key))
+    assert (report.batches, report.records) == (0, 0)
+    assert report.waiting == {"every batch": "the version is held: the budget is used up"}
+    assert {row["state"] for row in shop.rows(batches)} == {"prepared"}
+    assert set(shop.states().values()) == {"prepared"}
+    assert shop.counts() == before
+
+    with ledger.write() as connection:
+        move_version(connection, ledger.dialect, version.version_no, "held", "active", cause)
+    if key == KEY:
+        assert submit_batches(shop.context, open_version(shop.context, key)).records == 2
 
 
 def test_operating_settings_stand_apart(shop: Shop) -> None:

@@ -50,7 +50,7 @@ def test_one_bad_line_is_one_bad_line() -> None:
 
 def test_only_a_success_has_an_answer() -> None:
     frame = observed(
-        b"\n".join([line("a-1", None, 500), line("a-2", "half", finish="length"), line("a-3")])
+        b"\n".join([line("a-1", None, 500), line("a-2", "half", finish="truncated"), line("a-3")])
     )
     assert frame["failure_class"].to_list() == ["server_error", "truncated", None]
     assert frame["answer"].to_list() == [None, None, "{}"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.ledger.schema import batches, moves, processing_versions, record_state
+from resources.ledger.schema import batches, canaries, moves, processing_versions, record_state
 from resources.ledger.transitions import (
     MACHINES,
     START,
@@ -48,6 +48,14 @@ LIVES = [
     pytest.param("batch", ["submitting", "prepared", "submitting"], id="batch, proven absent"),
     pytest.param("batch", ["reconciling", "incident", "reconciling"], id="batch, incident"),
     pytest.param("version", [START, "active", "held", "active", "retired"], id="version"),
+    pytest.param("canary", [START, "prepared", "submitting", "submitted", "running",
+                            "results_available", "passed", "expired"],
+                 id="canary, vouches for a while"),
+    pytest.param("canary", ["submitted", "results_available", "failed", "expired"],
+                 id="canary, failed and asked for anew"),
+    pytest.param("canary", ["submitting", "quarantined", "submitted"], id="canary, attached"),
+    pytest.param("canary", ["quarantined", "cancelled"], id="canary, discarded"),
+    pytest.param("canary", ["submitting", "prepared", "submitting"], id="canary, proven absent"),
 ]  # fmt: skip
 
 NEVER = [
@@ -64,12 +72,19 @@ NEVER = [
     pytest.param("batch", "incident", "completed", id="completed although it does not add up"),
     pytest.param("batch", "completed", "submitting", id="submitted twice"),
     pytest.param("version", START, "held", id="held before its first use"),
+    pytest.param("canary", START, "passed", id="a canary that vouches for a call never made"),
+    pytest.param("canary", "prepared", "submitted", id="a canary without a durable intent"),
+    pytest.param("canary", "running", "passed", id="a canary that passed without its answers"),
+    pytest.param("canary", "failed", "passed", id="a canary that passed after it failed"),
+    pytest.param("canary", "expired", "passed", id="a canary that vouches again"),
+    pytest.param("canary", "quarantined", "submitting", id="a canary sent again while in doubt"),
 ]
 
 WIDTHS = [
     pytest.param("record", record_state.c.state, id="record"),
     pytest.param("batch", batches.c.state, id="batch"),
     pytest.param("version", processing_versions.c.state, id="version"),
+    pytest.param("canary", canaries.c.state, id="canary"),
 ]
 
 
@@ -120,6 +135,7 @@ def test_every_state_has_a_row_a_reason_and_a_way_to_it(machine: Machine) -> Non
         pytest.param("record", {"superseded"}, id="record"),
         pytest.param("batch", {"completed", "completed_with_errors", "cancelled"}, id="batch"),
         pytest.param("version", set(), id="version"),
+        pytest.param("canary", {"expired", "cancelled"}, id="canary"),
     ],
 )
 def test_only_these_states_are_final(machine: Machine, ends: set[str]) -> None:

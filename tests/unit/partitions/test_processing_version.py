@@ -293,7 +293,7 @@ ASKED: dict[str, Any] = {
         {"request": {**ASKED["request"], "tail": "online"}},
         {"request": {**ASKED["request"], "window_hours": 48}},
     ],
-    ids=lambda changes: str(changes),
+    ids=str,
 )
 def test_digest_covers_how_a_model_is_asked(changes: dict[str, Any]) -> None:
     assert digest(spec(**ASKED), PARTS) != digest(spec(**(ASKED | changes)), PARTS)
