@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -73,7 +74,10 @@ def _offset(url: str) -> timedelta:
         with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310 - loopback, checked
             content = json.load(answer)
         return timedelta(seconds=float(content["offset_seconds"]))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except urllib.error.HTTPError as error:
+        error.close()  # it is the answer, with a connection of its own
+        raise ClockUnreachable(url, f"status {error.code}") from error
+    except (OSError, ValueError, OverflowError, KeyError, TypeError) as error:
         raise ClockUnreachable(url, type(error).__name__) from error
 
 

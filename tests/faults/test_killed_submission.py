@@ -43,8 +43,10 @@ KEYS = {
     "gemini": "GEMINI_API_KEY",
     "bedrock": "AWS_ACCESS_KEY_ID",
 }
-REPETITIONS = 50
-ROTATIONS = 10
+KILLS_VARIABLE = "TALLYBOOK_TEST_KILLS"
+REPETITIONS = int(os.environ.get(KILLS_VARIABLE, "50"))
+"""Kills a provider; a machine that checks every change may set fewer."""
+ROTATIONS = max(2, REPETITIONS // 5)
 STEP_SECONDS = 400
 """Beyond a lease, and beyond the time in which a new job may stay unlisted."""
 LOOKS = 8

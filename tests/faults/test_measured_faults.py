@@ -22,6 +22,8 @@ from resources.providers.port import BatchClient
 from tests.support.emulator import RunningEmulator
 from tests.support.provider_walk import ProviderWalk, another_worker, provider_walk
 
+pytestmark = pytest.mark.slow
+
 PROVIDERS = ("openai", "anthropic", "gemini", "bedrock")
 DOCUMENTS = {"openai": 10, "anthropic": 10, "gemini": 10, "bedrock": 100}
 HALF = -1

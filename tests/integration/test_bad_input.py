@@ -15,11 +15,13 @@ import psycopg
 import pytest
 from sqlalchemy.engine import make_url
 
+from partitions.processing_version import PACKAGED_SPECS
 from pipeline_assets.cli.app import main
 from resources.ledger.engine import open_ledger
 from tests.support.command import one_json, tallybook
 
 KEY = "manuals-baseline-1"
+KNOWN = ", ".join(sorted(path.stem for path in PACKAGED_SPECS.glob("*.yaml")))
 Told = Callable[..., str]
 
 

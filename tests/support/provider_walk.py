@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,6 @@ from resources.context import Context, open_context
 from resources.ledger.alerts import open_alerts
 from resources.ledger.jobs import JobRow, find_jobs
 from resources.ledger.versions import set_operating
-from resources.providers import capabilities
 from resources.settings import load_settings
 from tests.integration.stages.support import InProcessPool, manual
 from tests.provider_emulator.faults import Fault
@@ -101,9 +100,8 @@ class ProviderWalk:
     def set_operating(self, name: str, value: str) -> None:
         """Change an operating setting of the version."""
         version = open_version(self.context, self.key)
-        with self.context.ledger.write() as connection:
-            cause = self.context.cause("the test says so", "test")
-            set_operating(connection, version.version_no, name, value, cause)
+        cause = self.context.cause("the test says so", "test")
+        set_operating(self.context.ledger, version.version_no, name, value, cause)
 
     def prepare(self) -> None:
         """Scan, parse and freeze."""
@@ -219,14 +217,16 @@ def provider_walk(
     folder: Path,
     monkeypatch: pytest.MonkeyPatch,
     documents: int = 10,
+    *,
+    specs: Path | None = None,
+    key: str | None = None,
 ) -> Iterator[ProviderWalk]:
-    """Open a walk with so many documents, frozen, the canary not sent yet."""
+    """Open a walk with so many documents, frozen, the canary not sent yet.
+
+    `key` names another version than the provider's packaged one, `specs` the folder it is in.
+    """
     emulator.use(monkeypatch)
     monkeypatch.setattr(parsing, "ParserPool", InProcessPool)
-    # Ten documents are fewer than Bedrock's smallest job: here its minimum does not matter.
-    table = capabilities.packaged_table()
-    rows = tuple(replace(row, min_records=None) for row in table.rows)
-    monkeypatch.setattr(capabilities, "packaged_table", lambda: replace(table, rows=rows))
     source = folder / "documents"
     source.mkdir(parents=True)
     titles = {}
@@ -235,9 +235,14 @@ def provider_walk(
         (source / f"d{number}.txt").write_text(manual("Circulation Pump", identifier))
         titles[f"shop/d{number}.txt"] = f"Circulation Pump {identifier} User Manual"
     world = emulator.world
-    key = VERSIONS[provider]
+    key = key or VERSIONS[provider]
     settings = load_settings(
-        state=folder / "state", source=source, source_name="shop", parser_workers=1, version=key
+        state=folder / "state",
+        source=source,
+        source_name="shop",
+        parser_workers=1,
+        version=key,
+        specs=specs,
     )
     with open_context(settings, clock=world.clock.now, rng=random.Random(1)) as context:
         walk = ProviderWalk(world, provider, key, context, titles)

@@ -113,6 +113,62 @@ def test_changed_pins_are_installed_again_and_broken_ones_are_told(installed: Pa
     assert "--no-deps --no-build-isolation -e ." in calls[1]
 
 
+PAGES = {
+    "transitions": "resources.ledger.transitions",
+    "capabilities": "resources.providers.capabilities",
+}
+
+
+def test_docs_writes_every_page_that_is_made_from_code(installed: Path) -> None:
+    (installed / "docs").mkdir()
+    script(installed / ".venv/bin/python", 'echo "$*" >> calls; echo "printed by $2"')
+    assert call(installed, "make", "docs").returncode == 0
+    pages = {path.name: path.read_text() for path in (installed / "docs").iterdir()}
+    assert pages == {f"{name}.md": f"printed by {module}\n" for name, module in PAGES.items()}
+    assert (installed / "calls").read_text().splitlines() == [f"-m {m}" for m in PAGES.values()]
+
+
+@pytest.mark.parametrize("failing", PAGES)
+def test_a_page_that_cannot_be_made_keeps_its_old_text(failing: str, installed: Path) -> None:
+    (installed / "docs").mkdir()
+    for name in PAGES:
+        (installed / "docs" / f"{name}.md").write_text("old\n")
+    script(
+        installed / ".venv/bin/python",
+        f"echo half; [ $2 != {PAGES[failing]} ] || exit 1",
+    )
+    assert call(installed, "make", "docs").returncode != 0
+    assert (installed / "docs" / f"{failing}.md").read_text() == "old\n"
+
+
+@pytest.mark.parametrize("upgrade", [False, True])
+def test_lock_needs_no_installation_that_fits_the_old_pins(upgrade: bool, installed: Path) -> None:
+    """New lines in pyproject.toml have no pin yet, so installing them first could only fail."""
+    for name in (".installed-runtime", ".installed-dev"):
+        (installed / ".venv" / name).unlink()
+    script(installed / ".venv/bin/python", "echo called >> calls; exit 1")
+    script(installed / ".venv/bin/uv", "exit 0")
+    script(installed / "scripts/lock.sh", 'echo "$UV $*"')
+    outcome = call(installed, "make", "lock", *(["UPGRADE=1"] if upgrade else []))
+    assert outcome.returncode == 0, outcome.stderr
+    assert outcome.stdout.split() == [
+        str(installed / ".venv/bin/uv"),
+        *(["--upgrade"] if upgrade else []),
+    ]
+    assert not (installed / "calls").exists()
+
+
+def test_lock_installs_what_it_needs_where_that_is_missing(installed: Path) -> None:
+    script(installed / ".venv/bin/python", "exit 0")
+    script(installed / "scripts/lock.sh", "echo locked")
+    older = (installed / "requirements-dev.txt").stat().st_mtime - 10
+    os.utime(installed / ".venv/.installed-dev", (older, older))
+    outcome = call(installed, "make", "lock")
+    assert outcome.returncode == 0, outcome.stderr
+    assert outcome.stdout.endswith("locked\n")
+    assert (installed / ".venv/.installed-dev").stat().st_mtime > older, "was installed anew"
+
+
 def test_state_is_deleted_only_when_confirmed(tree: Path) -> None:
     state = tree / "data" / "state"
     state.mkdir(parents=True)

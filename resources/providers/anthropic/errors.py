@@ -189,7 +189,7 @@ def creating() -> Iterator[None]:
         yield
     except anthropic.APIStatusError as error:
         answer = _answer_of(error)
-        if answer.status > 504:
+        if answer.status >= 500 or answer.status == 408:
             raise Ambiguous(NAME, f"HTTP {answer.status}") from error
         raise _refused(answer) from error
     except TRANSPORT as error:

@@ -107,20 +107,13 @@ def test_an_attached_job_is_the_batchs_and_is_collected(
     walk.check_sound()
 
 
-def test_a_job_of_something_else_is_not_attached(
+def test_only_a_free_job_that_the_provider_knows_is_attached(
     walk: ProviderWalk, client: BatchClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put_in_doubt(walk, monkeypatch)
     canarys = walk.world.jobs_created["openai"][0]
     with pytest.raises(JobTaken, match=canarys):
         attach(walk.context, the_batch(walk), canarys, client, "a guess", "kim")
-    assert the_batch(walk).state == "quarantined"
-
-
-def test_a_job_that_the_provider_does_not_know_is_not_attached(
-    walk: ProviderWalk, client: BatchClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    put_in_doubt(walk, monkeypatch)
     with pytest.raises(JobMissing, match="batch_unheard_of"):
         attach(walk.context, the_batch(walk), "batch_unheard_of", client, "a slip", "kim")
     assert the_batch(walk).state == "quarantined"
@@ -216,17 +209,14 @@ def test_wishes_that_do_not_fit_are_refused(walk: ProviderWalk, client: BatchCli
     assert states(walk) == {"published"}
 
 
-@pytest.mark.parametrize("name", ["nothing", "", "batch_unheard_of"])
-def test_an_unknown_name_is_told(walk: ProviderWalk, name: str) -> None:
-    with pytest.raises(UnknownJob, match="tallybook batch list"):
-        require_job(walk.context, name)
-
-
-def test_a_job_is_found_by_each_of_its_names(walk: ProviderWalk) -> None:
+def test_a_job_is_found_by_each_of_its_names_and_by_no_other(walk: ProviderWalk) -> None:
     walk.step()
     job = the_batch(walk)
     (job_id,) = created(walk)
     assert require_job(walk.context, job.id) == require_job(walk.context, job_id) == job
+    for name in ("nothing", "", f"{job_id}0"):
+        with pytest.raises(UnknownJob, match="tallybook batch list"):
+            require_job(walk.context, name)
 
 
 def move(walk: ProviderWalk, from_state: str, to_state: str) -> None:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import ssl
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import msgspec
 import pytest
+from openai import OpenAI
 
 from resources.providers.openai.batch import OpenAIBatchClient, connect_batch
 from resources.providers.openai.online import connect_online
@@ -748,6 +751,42 @@ def test_what_the_caller_raises_while_a_file_is_open_stays_its_own(bench: Bench,
         bench.client.open_file(job.job_id, job.files[0], 0),
     ):
         raise KeyError(op)
+
+
+def behind(answer: Callable[[httpx2.Request], httpx2.Response]) -> OpenAIBatchClient:
+    """Return a client whose every request a function answers."""
+    transport = httpx2.Client(transport=httpx2.MockTransport(answer))
+    sdk = OpenAI(api_key="sk-x", base_url="http://sdk.test/v1", http_client=transport)
+    return OpenAIBatchClient(sdk, RESPONSES)
+
+
+def test_compression_is_declined_and_makes_the_length_unknown() -> None:
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        assert request.headers["accept-encoding"] == "identity"
+        body = gzip.compress(b"line\n" * 100)
+        return httpx2.Response(200, content=body, headers={"content-encoding": "gzip"})
+
+    client = behind(answer)
+    with client.open_file("b", RemoteFile("output", "f"), 0) as download:
+        assert download.length is None
+        assert b"".join(download.blocks) == b"line\n" * 100
+    client.close()
+
+
+@pytest.mark.parametrize("given", ["bytes 3-9/10", "bytes */10", ""])
+def test_a_part_that_was_not_asked_for_is_not_taken(given: str) -> None:
+    client = behind(lambda _: httpx2.Response(206, content=b"x", headers={"content-range": given}))
+    with pytest.raises(Unavailable), client.open_file("b", RemoteFile("output", "f"), 5):
+        pass
+    client.close()
+
+
+def test_a_list_without_an_end_is_given_up(bench: Bench) -> None:
+    page = b'{"data":[{"id":"b","status":"validating"}],"has_more":true}'
+    client = behind(lambda _: httpx2.Response(200, content=page))
+    with pytest.raises(Unavailable, match="does not end"):
+        client.find(bench.intent())
+    client.close()
 
 
 def test_results_are_gone_after_their_retention(bench: Bench) -> None:

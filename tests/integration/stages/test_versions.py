@@ -147,7 +147,7 @@ def test_what_cannot_be_opened(mine: Callable[[str], Context]) -> None:
     with pytest.raises(UnknownWorkload):
         open_version(context, "mine")
     known = ", ".join(sorted({"mine", *(path.stem for path in PACKAGED_SPECS.glob("*.yaml"))}))
-    with pytest.raises(UnknownVersion, match=re.escape(f"known: {known};")):
+    with pytest.raises(UnknownVersion, match=re.escape(f"(known: {known};")):
         open_version(context, "other")
 
 

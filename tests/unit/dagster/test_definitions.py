@@ -15,6 +15,7 @@ from syrupy.assertion import SnapshotAssertion
 from partitions.definition import PROCESSING_VERSIONS
 from pipeline_assets.accept.asset import STAGING_COLUMNS
 from pipeline_assets.automation.jobs import MAX_RUNTIME_SECONDS
+from pipeline_assets.automation.sensors import INTERVAL_SECONDS
 from pipeline_assets.collect.asset import COLLECTED_COLUMNS
 from pipeline_assets.definitions import ASSETS, build_definitions
 from pipeline_assets.ingest.asset import TEXT_COLUMNS
@@ -88,6 +89,34 @@ def test_job_holds_every_asset_and_check(definitions: dg.Definitions) -> None:
     assert job.executor_def == dg.in_process_executor
     assert job.partitions_def == PROCESSING_VERSIONS
     assert job.run_tags["dagster/max_runtime"] == str(MAX_RUNTIME_SECONDS)
+
+
+def test_second_job_holds_what_follows_the_frozen_manifest(definitions: dg.Definitions) -> None:
+    """A run of the sensor never scans, parses or freezes anything."""
+    job = definitions.resolve_job_def("advance_version")
+    names = [asset.key.to_user_string() for asset in ASSETS]
+    after = names[names.index("manifest") + 1 :]
+    assert {key.to_user_string() for key in job.asset_layer.selected_asset_keys} == set(after)
+    assert job.executor_def == dg.in_process_executor
+    assert job.partitions_def == PROCESSING_VERSIONS
+    assert job.run_tags["dagster/max_runtime"] == str(MAX_RUNTIME_SECONDS)
+    assert {found.name for found in definitions.jobs or ()} == {
+        "process_version",
+        "advance_version",
+    }
+
+
+def test_sensor_asks_for_the_second_job_and_is_off_until_switched_on(
+    definitions: dg.Definitions,
+) -> None:
+    (sensor,) = list(definitions.sensors or [])
+    assert isinstance(sensor, dg.SensorDefinition)
+    assert sensor.name == "provider_batch_monitor"
+    assert sensor.job_name == "advance_version"
+    assert sensor.default_status == dg.DefaultSensorStatus.STOPPED
+    assert sensor.minimum_interval_seconds == INTERVAL_SECONDS
+    assert sensor.required_resource_keys == {"tallybook"}
+    assert len(sensor.description or "") > 40
 
 
 def test_nothing_but_the_one_preview_warning_is_silenced(

@@ -135,3 +135,12 @@ def test_internal_deadline(hours: int, lead: int, expected: int) -> None:
 
 def test_no_deadline_is_made_up() -> None:
     assert internal_deadline(None, NOW, timedelta(hours=1)) is None
+
+
+@given(st.integers(1, 400 * 3600), st.integers(1, 400 * 3600))
+def test_the_deadline_lies_inside_the_window(window: int, lead: int) -> None:
+    """Never at once, and never so late that the provider ends the job first."""
+    provider = NOW + timedelta(seconds=window)
+    found = internal_deadline(provider, NOW, timedelta(seconds=lead))
+    assert found is not None
+    assert NOW < found < provider

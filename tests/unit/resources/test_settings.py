@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from resources.clock import system_clock
 from resources.settings import (
     PROJECT,
     SettingsError,
@@ -112,6 +113,90 @@ def test_a_value_that_cannot_be_used_is_named(
     with pytest.raises(SettingsError, match=f"^TALLYBOOK_{name}: ") as refused:
         load_settings()
     assert "validation error" not in str(refused.value)
+
+
+# The clock of a test
+
+
+@pytest.mark.parametrize("profile", ["dev", "staging"])
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:8099/control/clock", "http://[::1]:1/", "http://localhost/clock"]
+)
+def test_a_clock_on_this_machine_may_be_named(home: Path, profile: str, url: str) -> None:
+    settings = load_settings(profile=profile, clock_url=url)
+    assert settings.clock_url == url
+    assert settings.clock is not system_clock
+
+
+def test_without_a_clocks_url_the_time_is_this_machines(home: Path) -> None:
+    assert load_settings().clock_url is None
+    assert load_settings().clock is system_clock
+
+
+@pytest.mark.parametrize(
+    ("profile", "url"),
+    [
+        pytest.param("prod", "http://127.0.0.1:8099/clock", id="prod"),
+        pytest.param("dev", "http://clock.example/now", id="elsewhere"),
+        pytest.param("dev", "http://10.0.0.7/now", id="private-address"),
+        pytest.param("dev", "http://127.0.0.1.example.com/", id="looks-like-loopback"),
+        pytest.param("dev", "http://127.0.0.1@example.com/", id="loopback-as-user"),
+        pytest.param("dev", "127.0.0.1:8099", id="no-url"),
+        pytest.param("prod", "http://clock.example/now", id="prod-and-elsewhere"),
+    ],
+)
+@pytest.mark.parametrize("layer", ["argument", "environment", ".env"])
+def test_any_other_clock_is_refused(
+    home: Path, monkeypatch: pytest.MonkeyPatch, profile: str, url: str, layer: str
+) -> None:
+    given = {"profile": profile}
+    if layer == "argument":
+        given["clock_url"] = url
+    elif layer == "environment":
+        monkeypatch.setenv("TALLYBOOK_CLOCK_URL", url)
+    else:
+        (home / ".env").write_text(f"TALLYBOOK_CLOCK_URL={url}\n", encoding="utf-8")
+    with pytest.raises(SettingsError, match="clock_url is for tests"):
+        load_settings(**given)
+
+
+# Bedrock
+
+ROLE = "arn:aws:iam::123456789012:role/batch"
+
+
+def test_places_of_bedrock_jobs(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (load_settings().bedrock_role_arn, load_settings().bedrock_s3_uri) == (None, None)
+    monkeypatch.setenv("TALLYBOOK_BEDROCK_ROLE_ARN", ROLE)
+    assert load_settings().bedrock_role_arn == ROLE
+
+
+@pytest.mark.parametrize(
+    "uri", ["s3://bucket", "s3://bucket/", "s3://my.bucket-1/some/prefix", "s3://0bucket/x"]
+)
+def test_a_place_in_a_bucket_is_taken(home: Path, uri: str) -> None:
+    assert load_settings(bedrock_s3_uri=uri).bedrock_s3_uri == uri
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("BEDROCK_ROLE_ARN", "role/batch"),
+        ("BEDROCK_ROLE_ARN", f" {ROLE}"),
+        ("BEDROCK_S3_URI", "bucket/prefix"),
+        ("BEDROCK_S3_URI", "https://bucket/prefix"),
+        ("BEDROCK_S3_URI", "s3://"),
+        ("BEDROCK_S3_URI", "s3:///prefix"),
+        ("BEDROCK_S3_URI", "s3://Bucket/prefix"),
+        ("BEDROCK_S3_URI", "s3://-bucket/prefix"),
+    ],
+)
+def test_another_form_for_bedrock_is_named(
+    home: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(f"TALLYBOOK_{name}", value)
+    with pytest.raises(SettingsError, match=f"^TALLYBOOK_{name}: "):
+        load_settings()
 
 
 @pytest.mark.parametrize("file", [".env", "profiles/dev.env"])
