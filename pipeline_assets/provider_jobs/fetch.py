@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from resources.artifacts import ArtifactStore, Stored
-from resources.providers.port import BatchClient, RemoteFile, Unavailable
+from resources.providers.port import BatchClient, RemoteFile, Unavailable, Unreachable
 
 TRIES = 6
 """Connections for one file before it is left for later; progress gives a new set of tries."""
@@ -153,9 +153,9 @@ def _fill(
             if sink.size > wanted:
                 problem = "the body was longer than announced"
                 sink.restart()
-        except Unavailable as error:
+        except (Unavailable, Unreachable) as error:
             problem = type(error).__name__
-            pause = error.retry_after
+            pause = getattr(error, "retry_after", None)
         else:
             pause = None
         # Whoever gets further than ever before is not failing, only slow.

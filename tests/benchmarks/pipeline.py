@@ -29,7 +29,8 @@ from pipeline_assets.accept.judge_batches import judge_batches
 from pipeline_assets.collect.collect_batches import collect_batches
 from pipeline_assets.prepare.freeze import freeze_manifest
 from pipeline_assets.publish.publish_accepted import publish_accepted
-from pipeline_assets.submit import submit_batches as submit
+from pipeline_assets.submit import answer_embedded
+from pipeline_assets.submit.submit_batches import submit_batches
 from pipeline_assets.versions import open_version
 from resources.context import Context, open_context
 from resources.ledger.batches import find_batches
@@ -126,10 +127,10 @@ def run(context: Context, folder: Path) -> dict[str, object]:
     version = open_version(context, VERSION)
     with (folder / "canned.jsonl").open("rb") as canned:
         provider = CannedProvider(line.data for line in split_lines(canned))
-        submit.embedded_provider = lambda _version: provider
+        answer_embedded.embedded_provider = lambda _version: provider
         stages: dict[str, float] = {}
         for name, stage in (
-            ("submit", submit.submit_batches),
+            ("submit", submit_batches),
             ("collect", collect_batches),
             ("accept", judge_batches),
             ("publish", publish_accepted),

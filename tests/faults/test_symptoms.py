@@ -103,9 +103,12 @@ SYMPTOMS: dict[str, Symptom] = {
     "9-swapped-bodies": Symptom(
         lambda walk: walk.plant("lines", "swap", a=0, b=1),
         {"none": 2},
+        {"awaiting_review": 2},
         provider="gemini",
     ),
-    "10-shifted-answers": Symptom(lambda walk: walk.plant("lines", "shift"), {"none": 4}),
+    "10-shifted-answers": Symptom(
+        lambda walk: walk.plant("lines", "shift"), {"none": 4}, {"awaiting_review": 4}
+    ),
     "11-not-collectable": Symptom(
         lambda walk: walk.plant("download", "status", times=None, status=400),
         {"none": 4},
@@ -171,7 +174,17 @@ SYMPTOMS: dict[str, Symptom] = {
 }
 
 
-@pytest.mark.parametrize("name", SYMPTOMS)
+SLOW = {
+    *("1-cut-download", "7-pending-for-ever", "7-cancelled-at-the-deadline", "11-not-collectable"),
+    *("10-shifted-answers", "14-repetition", "15-no-finish-reason", "18-crlf", "25-job-failed"),
+    *("27-404-for-a-while", "6-cancelled-half-way", "26-one-broken-line"),
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in SYMPTOMS],
+)
 def test_symptom(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, emulator: RunningEmulator
 ) -> None:
@@ -202,6 +215,7 @@ UNTRUSTED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", UNTRUSTED)
 def test_canary_keeps_records_back(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, emulator: RunningEmulator

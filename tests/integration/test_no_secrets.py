@@ -8,6 +8,7 @@ import subprocess
 import sys
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,6 +62,7 @@ def places_of(secret: bytes, folder: Path) -> list[str]:
 def test_planted_keys_are_nowhere(emulator: RunningEmulator, tmp_path: Path, archive: Path) -> None:
     emulator.world.timing = Timing(1, 2, 1)
     said = ""
+    report: dict[str, Any] = {}
     for version in ("manuals-openai-batch-1", "manuals-anthropic-online-1"):
         for _ in range(RUNS):
             done = tallybook(emulator, tmp_path, archive, version)
@@ -78,4 +80,7 @@ def test_planted_keys_are_nowhere(emulator: RunningEmulator, tmp_path: Path, arc
     for secret in PLANTED_KEYS:
         assert secret not in said
         assert places_of(secret.encode(), tmp_path / "state") == []
-    assert places_of(b"WP-101", tmp_path / "state"), "the search would find something"
+    # The search has looked at something, and would have found a key.
+    assert places_of(b"WP-101", tmp_path / "state")
+    (tmp_path / "state" / "leak.log").write_text(f"key={PLANTED_KEYS[0]}\n", encoding="utf-8")
+    assert places_of(PLANTED_KEYS[0].encode(), tmp_path / "state") == ["leak.log"]

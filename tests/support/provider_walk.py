@@ -128,6 +128,7 @@ class ProviderWalk:
     def pass_canary(self) -> None:
         """Until records may be sent; faults are planted afterwards."""
         version = open_version(self.context, self.key)
+        pause = FIRST_STEP_S
         for _ in range(STEPS):
             look_at_due_jobs(self.context)
             collect_batches(self.context, version)
@@ -136,7 +137,8 @@ class ProviderWalk:
                 return
             # Records would follow a canary at once; while it is open they never do.
             submit_batches(self.context, version)
-            self.advance(FIRST_STEP_S)
+            self.advance(pause)
+            pause = min(pause * 2, LONGEST_STEP_S)
         raise AssertionError(f"the canary never passed: {gate_of(self.context, version)}")
 
     def settle(self, steps: int = STEPS) -> None:

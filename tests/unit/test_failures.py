@@ -8,7 +8,7 @@ import pytest
 
 from pipeline_assets.failures import RETRYABLE, Verdict, classify, unanswered
 from pipeline_assets.workloads.workload import AnswerInvalid, AnswerMalformed
-from resources.providers.port import ResultLine
+from resources.providers.port import Finish, ResultLine
 
 
 def check(text: str) -> str:
@@ -19,7 +19,9 @@ def check(text: str) -> str:
     return f"normal {text}"
 
 
-def line(status: int = 200, text: str | None = "fine", finish: str | None = "stop", **more: Any):  # noqa: ANN201
+def line(
+    status: int = 200, text: str | None = "fine", finish: Finish | None = "stop", **more: Any
+) -> ResultLine:
     return ResultLine("id", status, text, finish, **more)
 
 
@@ -105,7 +107,7 @@ def test_an_answer_is_not_looked_at_unless_it_is_whole() -> None:
 def test_diagnostics_name_the_place_only() -> None:
     verdict = classify(line(text="invalid"), check)
     assert verdict.diagnostics == "field `x` is missing"
-    for result in (line(text="malformed"), line(finish="secret words"), refused(400, "secret")):
+    for result in (line(text="malformed"), line(finish="unknown"), refused(400, "secret")):
         assert "secret" not in classify(result, check).diagnostics
 
 

@@ -109,6 +109,30 @@ def test_every_direct_dependency_has_its_line_on_the_page(repository: Path) -> N
     assert told == wanted
 
 
+def test_page_names_the_licence_that_the_installed_package_names(repository: Path) -> None:
+    """A licence may change with a release; only names in SPDX form can be compared."""
+    page = (repository / "docs" / "adr" / "002-libraries.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([^`]+)` \| ([^|]+?) \|", page, flags=re.MULTILINE)
+    told = {name: licence.split(" (")[0] for name, licence in rows}
+    named = {
+        name: text
+        for name in told
+        if (text := spdx_of(importlib.metadata.metadata(name))) is not None
+    }
+    assert len(named) > len(told) // 2
+    assert {name: told[name] for name in named} == named
+
+
+def spdx_of(metadata: importlib.metadata.PackageMetadata) -> str | None:
+    """Give the licence where it is told as a name, not as a text."""
+    if "License-Expression" in metadata:
+        return metadata["License-Expression"]
+    if "License" not in metadata:
+        return None
+    told = metadata["License"]
+    return told if re.fullmatch(r"[A-Za-z]+(-[A-Za-z0-9.]+)*", told) else None
+
+
 def licence_of(metadata: importlib.metadata.PackageMetadata) -> str:
     """Join what a package says of its licence; only the head of a licence pasted in full."""
     classifiers = [

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.providers.anthropic import jobs
+from resources.providers.anthropic.batch import AnthropicBatch, joined, joined_length
 from resources.providers.anthropic.errors import (
     creating,
     is_unsent,
@@ -31,6 +32,7 @@ from resources.providers.port import (
     Intent,
     JobMissing,
     MalformedLine,
+    NewJob,
     Refused,
     Reply,
     ResultLine,
@@ -721,3 +723,76 @@ def test_an_encoded_line_is_json_of_one_line_whatever_the_text() -> None:
     line = WIRE.encode_reply("k", Reply(200, body))
     assert WIRE.read_line(line).text == "a\r\n\u2028b"
     assert b"\n" not in line and b"\r" not in line
+
+
+# --- the body of a create call ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        pytest.param(b"", b'{"requests":[]}', id="empty"),
+        pytest.param(b"{}\n", b'{"requests":[{}]}', id="one"),
+        pytest.param(b"{}", b'{"requests":[{}]}', id="no-last-line-feed"),
+        pytest.param(b"{1}\n{2}\n", b'{"requests":[{1},{2}]}', id="two"),
+        pytest.param(b"{1}\n{2}", b'{"requests":[{1},{2}]}', id="two-no-last-line-feed"),
+    ],
+)
+@pytest.mark.parametrize("block", [1, 2, 3, 4, 5, 1 << 20])
+def test_lines_are_joined_whatever_the_blocks(
+    content: bytes, expected: bytes, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("resources.providers.anthropic.batch._BLOCK", block)
+    path = tmp_path / "lines"
+    path.write_bytes(content)
+    with path.open("rb") as file:
+        assert b"".join(joined(file)) == expected
+    assert joined_length(path) == len(expected)
+
+
+def create(path: Path, answer: httpx2.Response) -> list[httpx2.Request]:
+    """Create a job of two lines at a server that always gives this answer; return its calls."""
+    path.write_bytes(b'{"custom_id":"a"}\n{"custom_id":"b"}\n')
+    calls: list[httpx2.Request] = []
+
+    def serve(request: httpx2.Request) -> httpx2.Response:
+        request.read()
+        calls.append(request)
+        return answer
+
+    # As the SDK makes its own client: it follows redirects unless a call says otherwise.
+    http = httpx2.Client(transport=httpx2.MockTransport(serve), follow_redirects=True)
+    sdk = anthropic.Anthropic(api_key="k", base_url="http://x", max_retries=0, http_client=http)
+    with sdk:
+        AnthropicBatch(sdk).create(NewJob(INTENT, path, path.stat().st_size, 24, pytest.fail))
+    return calls
+
+
+def test_the_create_call_is_whole_and_has_a_length_and_a_key(tmp_path: Path) -> None:
+    [call] = create(tmp_path / "requests", httpx2.Response(200, content=batch("in_progress")))
+    assert (call.method, call.url.path) == ("POST", "/v1/messages/batches")
+    assert call.content == b'{"requests":[{"custom_id":"a"},{"custom_id":"b"}]}'
+    assert call.headers["content-length"] == str(len(call.content))
+    assert "transfer-encoding" not in call.headers
+    assert call.headers["content-type"] == "application/json"
+    assert call.headers["authorization"] == "Bearer k"
+    assert call.headers["anthropic-version"] == "2026-10-21"
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_redirected_create_is_not_followed(status: int, tmp_path: Path) -> None:
+    with pytest.raises(Refused):
+        create(tmp_path / "requests", httpx2.Response(status, headers={"location": "/elsewhere"}))
+
+
+@pytest.mark.parametrize("content", [b"<html>", b"{}", b""])
+def test_a_create_whose_answer_is_no_job_is_ambiguous(content: bytes, tmp_path: Path) -> None:
+    with pytest.raises(Ambiguous):
+        create(tmp_path / "requests", httpx2.Response(200, content=content))
+
+
+def test_a_spend_limit_is_no_passing_trouble_though_it_comes_as_a_429() -> None:
+    body = error_body("rate_limit_error", details={"error_code": "enforced_spend_limit_reached"})
+    with pytest.raises(Refused) as caught, reading(JobMissing("anthropic", "j")):
+        raise status_error(429, body)
+    assert caught.value.failure == "quota"
