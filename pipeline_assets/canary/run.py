@@ -23,7 +23,7 @@ from pipeline_assets.operating import operating
 from pipeline_assets.prompting.request_maker import make_request_maker
 from pipeline_assets.provider_jobs.clients import LazyClient
 from pipeline_assets.provider_jobs.hand_over import hand_over
-from pipeline_assets.provider_jobs.life import Submission
+from pipeline_assets.provider_jobs.life import Submission, write_answering
 from pipeline_assets.provider_jobs.limits import capability_of, value_of, with_operating
 from pipeline_assets.provider_jobs.results import NotCollectable, fetch_results
 from pipeline_assets.providers import endpoint_of_version, wire_of
@@ -201,7 +201,8 @@ def _answer_online(context: Context, version: OpenVersion, lease: Lease, job: Jo
     context.artifacts.verify("request", job.request_artifact)
     client = online_client(context.settings, job.provider, job.endpoint)
     wire = wire_of(version)
-    _start_online(context, lease, job, fingerprint(context.ledger, client.account()))
+    account = fingerprint(context.ledger, client.account())
+    write_answering(context, lease, job, account, "canary")
     with context.artifacts.open("request", job.request_artifact) as stream:
         requests = [wire.decode_request(line.data) for line in split_lines(stream)]
     limit = operating(context.ledger, version.version_no).online_concurrency
@@ -229,30 +230,6 @@ def _answer_online(context: Context, version: OpenVersion, lease: Lease, job: Jo
         update_job(connection, lease, job, provider_outcome="completed", raw_status="answered")
         move_job(connection, context.ledger, job, "running", "results_available", cause)
     _judge(context, version, lease, job, [stored.digest])
-
-
-def _start_online(context: Context, lease: Lease, job: JobRow, account: str) -> None:
-    with fenced(context.ledger, lease) as connection:
-        now = reload_job(connection, job)
-        if now.state != "prepared":
-            return
-        cause = context.cause(f"answered by {job.provider} online", "canary")
-        update_job(
-            connection,
-            lease,
-            now,
-            intent_id=now.batch_key,
-            provider_job_id=f"online-{now.batch_key}",
-            account_fingerprint=account,
-            submitted_at=cause.at,
-            raw_status="answering",
-        )
-        for from_state, to_state in (
-            ("prepared", "submitting"),
-            ("submitting", "submitted"),
-            ("submitted", "running"),
-        ):
-            move_job(connection, context.ledger, now, from_state, to_state, cause)
 
 
 def _judge(

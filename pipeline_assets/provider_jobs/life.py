@@ -239,6 +239,33 @@ def write_quarantined(
             move_job(connection, context.ledger, now, "submitting", "quarantined", cause)
 
 
+def write_answering(context: Context, lease: Lease, job: JobRow, account: str, stage: str) -> None:
+    """Intent, submission and start of a job that is answered by online calls, before the first."""
+    with fenced(context.ledger, lease) as connection:
+        now = reload_job(connection, job)
+        if now.state != "prepared":
+            return
+        cause = context.cause(f"answered by {now.provider} online", stage)
+        update_job(
+            connection,
+            lease,
+            now,
+            intent_id=now.batch_key,
+            provider_job_id=f"online-{now.batch_key}",
+            account_fingerprint=account,
+            submitted_at=cause.at,
+            raw_status="answering",
+        )
+        for from_state, to_state in (
+            ("prepared", "submitting"),
+            ("submitting", "submitted"),
+            ("submitted", "running"),
+        ):
+            move_job(connection, context.ledger, now, from_state, to_state, cause)
+        if now.machine == "batch":
+            _move_members(connection, context, now, "prepared", "submitted", cause)
+
+
 def write_later(context: Context, lease: Lease, job: JobRow, next_poll_at: str) -> None:
     """Nothing is known yet; look again then."""
     with fenced(context.ledger, lease) as connection:

@@ -18,16 +18,18 @@ from pipeline_assets.online_calls.call_plan import STOPPING, CallPolicy
 from pipeline_assets.online_calls.online import answer_batch
 from pipeline_assets.online_calls.window import open_window
 from pipeline_assets.operating import Operating
-from pipeline_assets.provider_jobs.life import hold_version, write_later
+from pipeline_assets.provider_jobs.life import (
+    hold_version,
+    write_answering,
+    write_later,
+)
 from pipeline_assets.providers import wire_of
 from pipeline_assets.versions import OpenVersion
 from resources.clock import to_text
 from resources.context import Context
-from resources.ledger.batches import records_of, reload_batch
 from resources.ledger.intents import fingerprint
 from resources.ledger.jobs import JobRow, move_job, reload_job, update_job
 from resources.ledger.leases import Heartbeat, Lease, fenced
-from resources.ledger.moves import batch_chain, move_records
 from resources.ledger.online_groups import (
     end_group,
     finished_groups,
@@ -56,7 +58,8 @@ def answer_online(
     """
     context.artifacts.verify("request", job.request_artifact)
     client = online_client(context.settings, job.provider, job.endpoint)
-    _start(context, lease, job, fingerprint(context.ledger, client.account()))
+    account = fingerprint(context.ledger, client.account())
+    write_answering(context, lease, job, account, "submit")
     wire = wire_of(version)
     store = _Groups(context, lease, job, wire, Heartbeat(context.ledger, lease))
     context.progress.start("online answers", job.expected_records)
@@ -83,42 +86,6 @@ def answer_online(
     later = answers.window.blocked_until or context.ledger.clock() + PAUSE
     write_later(context, lease, job, to_text(later))
     return f"the online calls ended early ({answers.stopped}); what is answered is kept"
-
-
-def _start(context: Context, lease: Lease, job: JobRow, account: str) -> None:
-    """Intent, submission and start: durable before the first call."""
-    ledger = context.ledger
-    with fenced(ledger, lease) as connection:
-        now = reload_job(connection, job)
-        if now.state != "prepared":
-            return
-        cause = context.cause(f"answered by {job.provider} online", "submit")
-        update_job(
-            connection,
-            lease,
-            now,
-            intent_id=now.batch_key,
-            provider_job_id=f"online-{now.batch_key}",
-            account_fingerprint=account,
-            submitted_at=cause.at,
-            raw_status="answering",
-        )
-        for from_state, to_state in (
-            ("prepared", "submitting"),
-            ("submitting", "submitted"),
-            ("submitted", "running"),
-        ):
-            move_job(connection, ledger, now, from_state, to_state, cause)
-        members = records_of(connection, ledger, reload_batch(connection, now.no))
-        move_records(
-            connection,
-            ledger.dialect,
-            members,
-            "prepared",
-            "submitted",
-            cause,
-            batch_chain(now.no),
-        )
 
 
 def _finish(context: Context, lease: Lease, job: JobRow) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Table, func, select, update
+from sqlalchemy import Connection, Table, select, update
 
 from resources.ledger.engine import Ledger
 from resources.ledger.leases import Lease
@@ -177,21 +177,6 @@ def was_submitted(ledger: Ledger, version_no: int) -> bool:
                 .limit(1)
             ).first()
             is not None
-            for table in _TABLES.values()
-        )
-
-
-def count_created_since(ledger: Ledger, provider: str, account: str, since: str) -> int:
-    """Jobs of an account that were handed over since a time."""
-    with ledger.read() as connection:
-        return sum(
-            connection.execute(
-                select(func.count()).where(
-                    table.c.provider == provider,
-                    table.c.account_fingerprint == account,
-                    table.c.submitted_at >= since,
-                )
-            ).scalar_one()
             for table in _TABLES.values()
         )
 

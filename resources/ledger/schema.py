@@ -47,6 +47,24 @@ Time = String(27)
 FILLFACTOR = {"fillfactor": 50}
 
 
+def _life_columns() -> list[Column[Any]]:
+    """The life of a job at its provider, the same for batches and canaries."""
+    return [
+        Column("provider_job_id", String(256)),
+        Column("intent_id", String(64)),
+        Column("state", String(32), nullable=False),
+        Column("provider_outcome", String(32)),
+        Column("raw_status", String(128)),
+        Column("submitted_at", Time),
+        Column("provider_deadline_at", Time),
+        Column("internal_deadline_at", Time),
+        Column("next_poll_at", Time),
+        Column("polls", Integer, nullable=False),
+        Column("last_counts", Text),
+        Column("expected_records", BigInteger, nullable=False),
+    ]
+
+
 def _job_columns() -> list[Column[Any]]:
     """What a job at a provider needs besides what 0.1 had; null for batches of that time."""
     return [
@@ -233,18 +251,7 @@ batches = Table(
     Column("request_schema_version", Integer, nullable=False),
     Column("request_artifact", Digest, nullable=False),
     Column("request_bytes", BigInteger, nullable=False),
-    Column("provider_job_id", String(256)),
-    Column("intent_id", String(64)),
-    Column("state", String(32), nullable=False),
-    Column("provider_outcome", String(32)),
-    Column("raw_status", String(128)),
-    Column("submitted_at", Time),
-    Column("provider_deadline_at", Time),
-    Column("internal_deadline_at", Time),
-    Column("next_poll_at", Time),
-    Column("polls", Integer, nullable=False),
-    Column("last_counts", Text),
-    Column("expected_records", BigInteger, nullable=False),
+    *_life_columns(),
     Column("reconciled_records", BigInteger, nullable=False),
     Column("first_attempt_no", BigKey, nullable=False),
     Column("last_attempt_no", BigKey, nullable=False),
@@ -283,18 +290,7 @@ canaries = Table(
     Column("model", String(128), nullable=False),
     Column("request_artifact", Digest, nullable=False),
     Column("request_bytes", BigInteger, nullable=False),
-    Column("provider_job_id", String(256)),
-    Column("intent_id", String(64)),
-    Column("state", String(32), nullable=False),
-    Column("provider_outcome", String(32)),
-    Column("raw_status", String(128)),
-    Column("submitted_at", Time),
-    Column("provider_deadline_at", Time),
-    Column("internal_deadline_at", Time),
-    Column("next_poll_at", Time),
-    Column("polls", Integer, nullable=False),
-    Column("last_counts", Text),
-    Column("expected_records", BigInteger, nullable=False),
+    *_life_columns(),
     Column("lease_owner", String(128)),
     Column("fencing_token", BigInteger),
     Column("prepared_at", Time, nullable=False),

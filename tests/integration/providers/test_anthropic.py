@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import ssl
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -43,11 +42,9 @@ from resources.providers.port import (
 from tests.provider_emulator.anthropic_api import NEW_VERSION, OLD_VERSION
 from tests.provider_emulator.environment import ANTHROPIC_KEY
 from tests.provider_emulator.faults import Fault
+from tests.support.asks import make_ask, page_prompt, reference
 from tests.support.emulator import RunningEmulator
 
-REPOSITORY = Path(__file__).resolve().parents[3]
-SCHEMA_FILE = REPOSITORY / "pipeline_assets/workloads/equipment_manuals/output_schema.json"
-SCHEMA = json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
 MODEL = "claude-haiku-4-5"
 RESOLVED = "claude-haiku-4-5-20251001"
 BATCH = "0123456789ab"
@@ -58,26 +55,8 @@ RUNNING, CANCELLING, DAY = 600, 30, 86_400
 WIRE = AnthropicWire()
 
 
-def reference(number: int) -> str:
-    return f"doc-{number:016x}"
-
-
 def ask(number: int, **changes: Any) -> Ask:
-    name = reference(number)
-    values: dict[str, Any] = {
-        "model": MODEL,
-        "system": "Read the manual.",
-        "user": (
-            f"=== {name} document begins ===\n=== {name} page 1 ===\n"
-            f"Pump Model KX-{number}00 Operating Instructions\u2028é\n"
-            f"=== {name} document ends ==="
-        ),
-        "schema_name": "equipment_manual",
-        "schema": SCHEMA,
-        "output_tokens": 2000,
-        "parameters": {},
-    }
-    return Ask(**{**values, **changes})
+    return make_ask(MODEL, page_prompt(number), **changes)
 
 
 def body(number: int, **changes: Any) -> bytes:
@@ -86,14 +65,6 @@ def body(number: int, **changes: Any) -> bytes:
 
 def keys(rows: int = ROWS, batch: str = BATCH) -> list[str]:
     return [f"{batch}-{number}" for number in range(rows)]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def no_certificates_read() -> Iterator[None]:
-    """Leave the certificates of this machine unread: each client reads them anew."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ssl.SSLContext, "load_verify_locations", lambda *_, **__: None)
-        yield
 
 
 class Bench:

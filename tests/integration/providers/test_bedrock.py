@@ -53,11 +53,9 @@ from resources.providers.port import (
 from tests.provider_emulator.aws_chunked import BrokenChunks, ChunkDecoder
 from tests.provider_emulator.environment import AWS_KEY_ID, PLANTED_KEYS, ROLE_ARN, S3_URI
 from tests.provider_emulator.faults import Fault
+from tests.support.asks import make_ask, page_prompt, reference
 from tests.support.emulator import RunningEmulator
 
-REPOSITORY = Path(__file__).resolve().parents[3]
-SCHEMA_FILE = REPOSITORY / "pipeline_assets/workloads/equipment_manuals/output_schema.json"
-SCHEMA = json.loads(SCHEMA_FILE.read_text())
 MODEL = "anthropic.claude-haiku-4-5-20251001-v1:0"
 BATCH = "0123456789ab"
 WIRE = BedrockWire()
@@ -66,27 +64,8 @@ ROWS = 6
 VALIDATING, RUNNING, CANCELLING = 20, 600, 30
 
 
-def reference(number: int) -> str:
-    return f"doc-{number:016x}"
-
-
 def ask(number: int, padding: str = "", **changes: Any) -> Ask:
-    name = reference(number)
-    user = (
-        f"=== {name} document begins ===\n=== {name} page 1 ===\n"
-        f"Pump Model KX-{number}00 Operating Instructions\u2028é{padding}\n"
-        f"=== {name} document ends ==="
-    )
-    values: dict[str, Any] = {
-        "model": MODEL,
-        "system": "Read the manual.",
-        "user": user,
-        "schema_name": "equipment_manual",
-        "schema": SCHEMA,
-        "output_tokens": 2000,
-        "parameters": {},
-    }
-    return Ask(**{**values, **changes})
+    return make_ask(MODEL, page_prompt(number, padding), **changes)
 
 
 def body(number: int, **changes: Any) -> bytes:

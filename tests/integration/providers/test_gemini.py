@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import ssl
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -44,11 +43,9 @@ from resources.providers.port import (
 )
 from tests.provider_emulator.environment import GEMINI_KEY
 from tests.provider_emulator.faults import Fault
+from tests.support.asks import SCHEMA, make_ask, page_prompt, reference
 from tests.support.emulator import RunningEmulator
 
-REPOSITORY = Path(__file__).resolve().parents[3]
-SCHEMA_FILE = REPOSITORY / "pipeline_assets/workloads/equipment_manuals/output_schema.json"
-SCHEMA = json.loads(SCHEMA_FILE.read_text())
 MODEL = "gemini-2.5-flash"
 BATCH = "0123456789ab"
 WIRE = GeminiWire()
@@ -58,27 +55,8 @@ PENDING, RUNNING, CANCELLING = 20, 600, 30
 DAY = 86_400
 
 
-def reference(number: int) -> str:
-    return f"doc-{number:016x}"
-
-
 def ask(number: int, padding: str = "", **changes: Any) -> Ask:
-    name = reference(number)
-    user = (
-        f"=== {name} document begins ===\n=== {name} page 1 ===\n"
-        f"Pump Model KX-{number}00 Operating Instructions\u2028é{padding}\n"
-        f"=== {name} document ends ==="
-    )
-    values: dict[str, Any] = {
-        "model": MODEL,
-        "system": "Read the manual.",
-        "user": user,
-        "schema_name": "equipment_manual",
-        "schema": SCHEMA,
-        "output_tokens": 2000,
-        "parameters": {},
-    }
-    return Ask(**{**values, **changes})
+    return make_ask(MODEL, page_prompt(number, padding), **changes)
 
 
 def body(number: int, **changes: Any) -> bytes:
@@ -87,14 +65,6 @@ def body(number: int, **changes: Any) -> bytes:
 
 def keys(rows: int = ROWS) -> list[str]:
     return [f"{BATCH}-{number:05d}-1" for number in range(rows)]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def no_certificates_read() -> Iterator[None]:
-    """Leave the certificates of this machine unread: each client reads them three times, 60 ms."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ssl.SSLContext, "load_verify_locations", lambda *_, **__: None)
-        yield
 
 
 @pytest.fixture

@@ -41,22 +41,17 @@ from resources.providers.port import (
     Unreachable,
 )
 from tests.provider_emulator.anthropic_schema import schema_problem
+from tests.support.asks import SCHEMA, make_ask
 
-REPOSITORY = Path(__file__).resolve().parents[3]
-SCHEMA_FILE = REPOSITORY / "pipeline_assets/workloads/equipment_manuals/output_schema.json"
-SCHEMA: dict[str, Any] = json.loads(SCHEMA_FILE.read_text())
 WIRE = AnthropicWire()
 STRING = {"type": "string"}
 
 
 def ask(schema: dict[str, Any] | None = None, **parameters: Any) -> Ask:
-    return Ask(
-        model="claude-haiku-4-5",
-        system="Read the manual.",
-        user="=== doc-0123456789abcdef document begins ===",
-        schema_name="equipment_manual",
+    return make_ask(
+        "claude-haiku-4-5",
+        "=== doc-0123456789abcdef document begins ===",
         schema=SCHEMA if schema is None else schema,
-        output_tokens=2000,
         parameters=parameters,
     )
 

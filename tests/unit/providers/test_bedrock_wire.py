@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from copy import deepcopy
 from typing import Any
 
 import msgspec
@@ -27,28 +27,18 @@ from resources.providers.bedrock.session import BadSetting, location_of, split_u
 from resources.providers.bedrock.statuses import finish_of, job_failure_of, phase_of
 from resources.providers.bedrock.wire import BedrockWire
 from resources.providers.port import Ask, MalformedLine, Reply, ResultLine, SchemaUnsupported
+from tests.support.asks import SCHEMA, make_ask
 
-REPOSITORY = Path(__file__).resolve().parents[3]
-SCHEMA_FILE = REPOSITORY / "pipeline_assets/workloads/equipment_manuals/output_schema.json"
 MODEL = "anthropic.claude-haiku-4-5-20251001-v1:0"
 WIRE = BedrockWire()
 
 
 def output_schema() -> dict[str, Any]:
-    return json.loads(SCHEMA_FILE.read_text())
+    return deepcopy(SCHEMA)
 
 
 def ask(**changes: Any) -> Ask:
-    given_values: dict[str, Any] = {
-        "model": MODEL,
-        "system": "Read the manual.",
-        "user": "Übersicht\u2028Seite 1",
-        "schema_name": "equipment_manual",
-        "schema": output_schema(),
-        "output_tokens": 2000,
-        "parameters": {},
-    }
-    return Ask(**{**given_values, **changes})
+    return make_ask(MODEL, "Übersicht\u2028Seite 1", **changes)
 
 
 # Bodies

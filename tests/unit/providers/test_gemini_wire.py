@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -34,22 +33,17 @@ from resources.providers.port import (
     Unreachable,
 )
 from tests.provider_emulator.gemini_schema import BadSchema, check_schema
+from tests.support.asks import SCHEMA, make_ask
 
-REPOSITORY = Path(__file__).resolve().parents[3]
-SCHEMA_FILE = REPOSITORY / "pipeline_assets/workloads/equipment_manuals/output_schema.json"
-SCHEMA: dict[str, Any] = json.loads(SCHEMA_FILE.read_text())
 WIRE = GeminiWire()
 STRING = {"type": "string"}
 
 
 def ask(schema: dict[str, Any] | None = None, **parameters: Any) -> Ask:
-    return Ask(
-        model="gemini-2.5-flash",
-        system="Read the manual.",
-        user="=== doc-0123456789abcdef document begins ===",
-        schema_name="equipment_manual",
+    return make_ask(
+        "gemini-2.5-flash",
+        "=== doc-0123456789abcdef document begins ===",
         schema=SCHEMA if schema is None else schema,
-        output_tokens=2000,
         parameters=parameters,
     )
 

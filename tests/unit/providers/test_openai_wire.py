@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -41,26 +40,15 @@ from resources.providers.port import (
     Unavailable,
     Unreachable,
 )
+from tests.support.asks import SCHEMA, make_ask
 from tests.support.clock import FrozenClock
 
-REPOSITORY = Path(__file__).resolve().parents[3]
-SCHEMA_FILE = REPOSITORY / "pipeline_assets/workloads/equipment_manuals/output_schema.json"
-SCHEMA: dict[str, Any] = json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
 WIRES = {endpoint: OpenAIWire(endpoint) for endpoint in (RESPONSES, CHAT)}
 USER = "Übersicht\u2028Seite 1"
 
 
 def ask(**changes: Any) -> Ask:
-    values: dict[str, Any] = {
-        "model": "gpt-5-mini",
-        "system": "Read the manual.",
-        "user": USER,
-        "schema_name": "equipment_manual",
-        "schema": SCHEMA,
-        "output_tokens": 2000,
-        "parameters": {},
-    }
-    return Ask(**{**values, **changes})
+    return make_ask("gpt-5-mini", USER, **changes)
 
 
 # Bodies
