@@ -60,6 +60,20 @@ def prepare_home(settings: Settings) -> Path:
     return home
 
 
+def _make_whole(home: Path) -> None:
+    """Make a home with all its tables beside its place and move it there.
+
+    Dagster makes tables only for a file that is not there: whoever dies in between would leave
+    an instance that cannot be used and is never finished.
+    """
+    for begun in home.parent.glob(f".{home.name}-*"):
+        shutil.rmtree(begun)
+    fresh = make_private(home.parent / f".{home.name}-{os.getpid()}")
+    shutil.copyfile(TEMPLATE, fresh / CONFIG_NAME)
+    dg.DagsterInstance.from_config(str(fresh)).dispose()
+    fresh.rename(home)
+
+
 @contextmanager
 def open_instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
     """The instance of the state folder, for the length of a block.
@@ -67,10 +81,14 @@ def open_instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
     Raises:
         InstanceUnusable: its storage cannot be opened.
     """
-    home = prepare_home(settings)
+    home = instance_home(settings)
+    make_private(settings.state_folder)
     with _off_the_terminal():
         # Four processes that made the tables of a fresh instance at once lost 6 of 12 starts.
         with told(home), _first_use(settings.state_folder):
+            if not home.exists():
+                _make_whole(home)
+            prepare_home(settings)
             instance = dg.DagsterInstance.from_config(str(home))
         try:
             yield instance

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ RACERS = 4
 OPEN_AT_ONCE = """
 import sys, time
 from pathlib import Path
+from partitions.definition import register
 from pipeline_assets.cli.dagster_instance import open_instance
 from resources.settings import load_settings
 settings = load_settings(state=Path(sys.argv[1]))
@@ -186,3 +189,29 @@ def test_first_use_by_several_processes_at_once(tmp_path: Path, repository: Path
     with open_instance(load_settings(state=tmp_path / "state")) as instance:
         found = instance.get_dynamic_partitions("processing_version")
     assert sorted(found) == [f"v{n}" for n in range(RACERS)]
+
+
+class Died(BaseException):
+    """The process is gone."""
+
+
+def test_a_first_use_that_died_half_way_leaves_nothing_behind(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dagster never finishes tables that it finds begun: they are made aside, then moved."""
+    real = dg.DagsterInstance.from_config
+
+    def dies(home: str) -> dg.DagsterInstance:
+        real(home).dispose()
+        with closing(sqlite3.connect(Path(home) / "history" / "runs" / "index.db")) as database:
+            database.execute("DROP TABLE dynamic_partitions")
+        raise Died
+
+    with monkeypatch.context() as patch:
+        patch.setattr(dg.DagsterInstance, "from_config", dies)
+        with pytest.raises(Died), open_instance(settings):
+            pass
+    with open_instance(settings) as instance:
+        assert register(instance, ["manuals-baseline-1"]) == ["manuals-baseline-1"]
+    left = [path.name for path in settings.state_folder.iterdir() if path.name.startswith(".")]
+    assert left == [], "what the dead one began is swept away"
