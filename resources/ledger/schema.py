@@ -348,6 +348,23 @@ alerts = Table(
     Index("ix_alerts_kind_subject", "kind", "subject"),
 )
 
+# What of an alert each channel was told: `told_times` is the alert's `times` that it has heard of.
+alert_deliveries = Table(
+    "alert_deliveries",
+    metadata,
+    Column("alert_no", BigKey, nullable=False),
+    Column("channel", String(32), nullable=False),
+    Column("told_at", Time),
+    Column("told_times", Integer, nullable=False),
+    # Told that it is over; null while it is open or the channel does not know of it.
+    Column("told_cleared_at", Time),
+    Column("failures", Integer, nullable=False),
+    Column("next_try_at", Time),
+    # Closed wording: the class of what went wrong, never an address or a secret.
+    Column("problem", String(128)),
+    PrimaryKeyConstraint("alert_no", "channel"),
+)
+
 # Slices of a batch that is answered online; a started one without an end may have been paid.
 online_groups = Table(
     "online_groups",
@@ -418,6 +435,8 @@ attempts = Table(
     Column("request_digest", Digest, nullable=False),
     Column("request_offset", BigInteger, nullable=False),
     Column("request_length", BigInteger, nullable=False),
+    # The attempt that failed before this one; null for the first, and after a replay.
+    Column("parent_attempt_no", BigKey),
 )
 
 result_files = Table(
@@ -460,6 +479,75 @@ dispositions = Table(
     Column("input_tokens", BigInteger),
     Column("output_tokens", BigInteger),
     Column("cached_tokens", BigInteger),
+)
+
+# What was decided about each attempt that did not succeed; written once, with its disposition.
+retry_decisions = Table(
+    "retry_decisions",
+    metadata,
+    Column("attempt_no", BigKey, primary_key=True, autoincrement=False),
+    Column("record_no", BigKey, nullable=False),
+    Column("decision", String(16), nullable=False),
+    # What the next attempt does differently: `repeat`, or a named recovery path.
+    Column("recovery_path", String(32), nullable=False),
+    # 0 where the attempt used none of the record's limit (expiry, capacity).
+    Column("counted", Integer, nullable=False),
+    Column("failure_class", String(32), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("not_before", Time),
+    Column("decided_at", Time, nullable=False),
+)
+
+# Records that the pipeline gave up, an episode a row; closed by their owner, or by a late result.
+dead_letters = Table(
+    "dead_letters",
+    metadata,
+    Column("attempt_no", BigKey, primary_key=True, autoincrement=False),
+    Column("record_no", BigKey, nullable=False, index=True),
+    Column("version_no", BigKey, nullable=False, index=True),
+    Column("failure_class", String(32), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("owner", String(128), nullable=False),
+    Column("opened_at", Time, nullable=False),
+    Column("closed_at", Time),
+    Column("closing", String(16)),
+    Column("closing_reason", Text),
+    Column("closed_by", String(128)),
+)
+
+# A line that came back for an attempt after its disposition was written. The disposition stays;
+# `used` says whether the line's answer became the record's. Its cost counts either way.
+late_results = Table(
+    "late_results",
+    metadata,
+    Column("result_file_no", BigKey, nullable=False),
+    Column("line", Integer, nullable=False),
+    # Where it came in, which may be another batch than the attempt's.
+    Column("batch_no", BigKey, nullable=False),
+    Column("attempt_no", BigKey, nullable=False, index=True),
+    Column("record_no", BigKey, nullable=False),
+    Column("disposition", String(20), nullable=False),
+    Column("failure_class", String(32)),
+    Column("diagnostics", Text, nullable=False),
+    Column("used", Integer, nullable=False),
+    Column("model_revision", String(128)),
+    Column("input_tokens", BigInteger),
+    Column("output_tokens", BigInteger),
+    Column("cached_tokens", BigInteger),
+    Column("recorded_at", Time, nullable=False),
+    PrimaryKeyConstraint("result_file_no", "line"),
+)
+
+# Answers of late results that are used: collected and judged like a batch's own.
+late_answers = Table(
+    "late_answers",
+    metadata,
+    Column("late_no", BigKey, primary_key=True),
+    Column("batch_no", BigKey, ForeignKey("batches.batch_no"), nullable=False),
+    Column("records", BigInteger, nullable=False),
+    Column("collected_artifact", Digest, nullable=False),
+    Column("staging_artifact", Digest),
+    Column("collected_at", Time, nullable=False),
 )
 
 # The judgement of a succeeded attempt. `accepted_digest` names the values; the values themselves
@@ -572,6 +660,20 @@ leases = Table(
     # The token of the newest transaction that committed under this lease.
     Column("committed_token", BigInteger),
     postgresql_with=FILLFACTOR,
+)
+
+# Commits that came too late: their lease had changed hands or run out. Nothing of them was written.
+refused_commits = Table(
+    "refused_commits",
+    metadata,
+    Column("refusal_no", BigKey, primary_key=True),
+    Column("lease", String(96), nullable=False),
+    Column("owner", String(128), nullable=False),
+    Column("token", BigInteger, nullable=False),
+    Column("found_owner", String(128)),
+    Column("found_token", BigInteger),
+    Column("why", String(16), nullable=False),
+    Column("refused_at", Time, nullable=False),
 )
 
 # Who opened source text or a page image, and why (invariant 11).

@@ -31,7 +31,7 @@ RECORD: Mapping[str, Mapping[str, str]] = {
         "superseded": "its document has a newer published record",
     },
     "submitted": {
-        "collected": "a succeeded result was reconciled",
+        "collected": "a succeeded result was reconciled, of this attempt or a late one",
         "retry_wait": "the attempt failed in a way that another may mend",
         "dead_letter": "the attempt failed for good, or its limits are used up",
         "cancelled": "the provider job was cancelled and nobody wants a retry",
@@ -45,7 +45,7 @@ RECORD: Mapping[str, Mapping[str, str]] = {
     },
     "retry_wait": {
         "prepared": "a retry manifest holds a new attempt",
-        "dead_letter": "the work budget is used up",
+        "dead_letter": "the work budget is used up, or its bytes are gone",
         "cancelled": "an operator gave it up",
         "withdrawn": "its document was removed or erased",
         "superseded": "its document has a newer published record",
@@ -76,6 +76,7 @@ RECORD: Mapping[str, Mapping[str, str]] = {
     "dead_letter": {
         "prepared": "requeued by its owner, with a reason",
         "discarded": "given up by its owner, with a reason",
+        "collected": "a late result of an earlier attempt was valid",
         "withdrawn": "its document was removed or erased",
         "superseded": "its document has a newer published record",
     },
