@@ -6,14 +6,16 @@ Belongs here: the names, defaults and checks. Does not belong here: storing them
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from decimal import Decimal
 from types import MappingProxyType
 
 from pipeline_assets.provider_jobs.polling import DeadlinePolicy
 from resources.ledger.engine import Ledger
-from resources.ledger.versions import get_operating
+from resources.ledger.versions import all_operating
 
 
 class UnknownOperatingSetting(LookupError):
@@ -53,17 +55,97 @@ def _whole(low: int, high: int) -> Callable[[str], bool]:
     return lambda text: text.isdecimal() and len(text) < 16 and low <= int(text) <= high
 
 
+def _amount(text: str) -> bool:
+    return re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,6})?", text) is not None
+
+
+def _name(text: str) -> bool:
+    return 0 < len(text.strip()) <= 128 and text.isprintable()
+
+
 def _one_of(*words: str) -> Callable[[str], bool]:
     return lambda text: text in words
 
 
 SETTINGS: MappingProxyType[str, OperatingSetting] = MappingProxyType(
     {
+        "attempts_a_record": OperatingSetting(
+            "4",
+            "attempts from 1 to 20",
+            _whole(1, 20),
+            "tries at a record that count, over all kinds of failure",
+        ),
+        "backlog_publication": OperatingSetting(
+            "200000",
+            "records, 0 for no limit",
+            _whole(0, 10**9),
+            "nothing new is submitted while so many records are accepted and not published",
+        ),
+        "backlog_review": OperatingSetting(
+            "20000",
+            "records, 0 for no limit",
+            _whole(0, 10**9),
+            "nothing new is submitted while so many records wait for a reviewer",
+        ),
+        "backlog_staging": OperatingSetting(
+            "200000",
+            "records, 0 for no limit",
+            _whole(0, 10**9),
+            "nothing new is submitted while so many records are collected and not judged",
+        ),
+        "breaker_floor": OperatingSetting(
+            "50",
+            "percent from 1 to 100",
+            _whole(1, 100),
+            "the version is held when fewer of its last results than that are usable",
+        ),
+        "breaker_least": OperatingSetting(
+            "20",
+            "results from 1 to 100000",
+            _whole(1, 100_000),
+            "the breaker says nothing before so many results",
+        ),
+        "breaker_minutes": OperatingSetting(
+            "60",
+            "minutes from 0 to 10080, 0 for only by command",
+            _whole(0, 10_080),
+            "a version that the breaker held is tried again after so long",
+        ),
+        "breaker_window": OperatingSetting(
+            "200",
+            "results, 0 to switch the breaker off",
+            _whole(0, 100_000),
+            "the breaker looks at so many of the last results",
+        ),
+        "budget_attempts": OperatingSetting(
+            "0",
+            "attempts, 0 for no limit",
+            _whole(0, 10**9),
+            "retries that a version may make in all before it is held",
+        ),
+        "budget_usd": OperatingSetting(
+            "0",
+            "US dollars such as 12.50, 0 for no limit",
+            _amount,
+            "what a version may cost before it makes no more retries and is held",
+        ),
         "canary_days": OperatingSetting(
             "7",
             "days from 1 to 90",
             _whole(1, 90),
             "a passed canary vouches for its combination so long",
+        ),
+        "dead_letter_hours": OperatingSetting(
+            "72",
+            "hours from 1 to 8760",
+            _whole(1, 8760),
+            "an alert is raised when a dead letter stays open for so long",
+        ),
+        "dead_letter_owner": OperatingSetting(
+            "operators",
+            "a name of at most 128 characters",
+            _name,
+            "whom new dead letters belong to",
         ),
         "deadline_lead_minutes": OperatingSetting(
             "60",
@@ -89,6 +171,12 @@ SETTINGS: MappingProxyType[str, OperatingSetting] = MappingProxyType(
             _whole(0, 10**12),
             "tokens that all open jobs of a provider, account and model may hold together",
         ),
+        "free_retries": OperatingSetting(
+            "3",
+            "retries from 0 to 50",
+            _whole(0, 50),
+            "retries of a record after expiry or for want of capacity, which use no attempt",
+        ),
         "jobs_in_flight": OperatingSetting(
             "0",
             "jobs, 0 for the capability table's figure or no limit",
@@ -107,42 +195,80 @@ SETTINGS: MappingProxyType[str, OperatingSetting] = MappingProxyType(
             _whole(1, 256),
             "online calls that may be under way at once; fewer when the provider pushes back",
         ),
+        "retry_hours": OperatingSetting(
+            "168",
+            "hours from 1 to 8760",
+            _whole(1, 8760),
+            "a record is not tried again so long after its first attempt was submitted",
+        ),
     }
 )
 
 
 @dataclass(frozen=True)
 class Operating:
-    """The operating settings of a version, as values."""
+    """The operating settings of a version, as values; None where there is no limit.
 
+    `breaker_floor` is a share from 0 to 1; a `breaker_pause` of None means: only by command.
+    """
+
+    attempts_a_record: int
+    backlog_publication: int | None
+    backlog_review: int | None
+    backlog_staging: int | None
+    breaker_floor: Decimal
+    breaker_least: int
+    breaker_pause: timedelta | None
+    breaker_window: int | None
+    budget_attempts: int | None
+    budget_usd: Decimal | None
     canary_age: timedelta
+    dead_letter_age: timedelta
+    dead_letter_owner: str
     deadline_lead: timedelta
     deadline_policy: DeadlinePolicy
     delete_remote: bool
     enqueued_tokens: int | None
+    free_retries: int
     jobs_in_flight: int | None
     no_progress: timedelta
     online_concurrency: int
+    retry_time: timedelta
 
 
 def operating(ledger: Ledger, version_no: int) -> Operating:
     """The settings that hold for a version now."""
+    chosen = all_operating(ledger, version_no)
 
     def value(name: str) -> str:
-        return get_operating(ledger, version_no, name, SETTINGS[name].default)
+        return chosen.get(name, SETTINGS[name].default)
 
     policy: DeadlinePolicy = (
         "cancel_and_collect" if value("deadline_policy") == "cancel_and_collect" else "wait"
     )
     return Operating(
+        attempts_a_record=int(value("attempts_a_record")),
+        backlog_publication=int(value("backlog_publication")) or None,
+        backlog_review=int(value("backlog_review")) or None,
+        backlog_staging=int(value("backlog_staging")) or None,
+        breaker_floor=Decimal(value("breaker_floor")) / 100,
+        breaker_least=int(value("breaker_least")),
+        breaker_pause=timedelta(minutes=int(value("breaker_minutes"))) or None,
+        breaker_window=int(value("breaker_window")) or None,
+        budget_attempts=int(value("budget_attempts")) or None,
+        budget_usd=Decimal(value("budget_usd")) or None,
         canary_age=timedelta(days=int(value("canary_days"))),
+        dead_letter_age=timedelta(hours=int(value("dead_letter_hours"))),
+        dead_letter_owner=value("dead_letter_owner"),
         deadline_lead=timedelta(minutes=int(value("deadline_lead_minutes"))),
         deadline_policy=policy,
         delete_remote=value("delete_remote") == "after_collect",
         enqueued_tokens=int(value("enqueued_tokens")) or None,
+        free_retries=int(value("free_retries")),
         jobs_in_flight=int(value("jobs_in_flight")) or None,
         no_progress=timedelta(minutes=int(value("no_progress_minutes"))),
         online_concurrency=int(value("online_concurrency")),
+        retry_time=timedelta(hours=int(value("retry_hours"))),
     )
 
 

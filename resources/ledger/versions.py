@@ -153,6 +153,19 @@ def get_operating(ledger: Ledger, version_no: int, name: str, default: str) -> s
     return default if row is None else str(row.value)
 
 
+def all_operating(ledger: Ledger, version_no: int) -> dict[str, str]:
+    """Every setting that somebody set, as it holds for a version: its own, else the one for all."""
+    table = operating_settings.c
+    with ledger.read() as connection:
+        rows = connection.execute(
+            select(table.name, table.value)
+            .where((table.version_no == version_no) | table.version_no.is_(None))
+            # The last one of a name stays: those for all first, then the version's own.
+            .order_by(table.version_no.is_not(None), table.setting_no)
+        )
+        return {row.name: row.value for row in rows}
+
+
 def _row(connection: Connection, key: str) -> FrozenVersion | None:
     row = connection.execute(
         select(processing_versions).where(processing_versions.c.key == key)
