@@ -96,6 +96,22 @@ class ParserSpec(_Strict):
     max_pages: int = Field(ge=1, le=20_000)
 
 
+class RecoverySpec(_Strict):
+    """What another attempt may do differently, once each; what is absent is not allowed.
+
+    Attributes:
+        output_tokens: an answer that was cut is asked for again with room for so many tokens.
+        repair_prompt: an answer that was not usable JSON is asked for again with this prompt of
+            the workload.
+        document_tokens: a request that was too large for the model is made again with at most so
+            many tokens of the document's text.
+    """
+
+    output_tokens: int | None = Field(default=None, ge=16, le=300_000)
+    repair_prompt: str | None = Field(default=None, pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")
+    document_tokens: int | None = Field(default=None, ge=100, le=2_000_000)
+
+
 class RequestSpec(_Strict):
     """How a document is asked about, where it leaves the house.
 
@@ -108,6 +124,7 @@ class RequestSpec(_Strict):
         tail: what becomes of records too few for the provider's smallest batch: joined with the
             batch before, answered online, or refused.
         window_hours: how long the provider may take, where it lets one choose.
+        recovery: what another attempt may do differently; nothing if absent.
     """
 
     prompt: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")
@@ -116,6 +133,22 @@ class RequestSpec(_Strict):
     redaction: dict[str, int] | None = Field(default=None, min_length=1, max_length=1)
     tail: Literal["merge", "online", "refuse"] = "merge"
     window_hours: int = Field(default=24, ge=1, le=168)
+    recovery: RecoverySpec | None = None
+
+    @model_validator(mode="after")
+    def _recovery_is_a_change(self) -> RequestSpec:
+        recovery = self.recovery
+        if recovery is None:
+            return self
+        if recovery.output_tokens is not None and recovery.output_tokens <= self.output_tokens:
+            raise ValueError("recovery.output_tokens must be above output_tokens")
+        if recovery.document_tokens is not None and (
+            recovery.document_tokens >= self.document_tokens
+        ):
+            raise ValueError("recovery.document_tokens must be below document_tokens")
+        if recovery.repair_prompt == self.prompt:
+            raise ValueError("recovery.repair_prompt must be another prompt than prompt")
+        return self
 
 
 class Spec(_Strict):
@@ -179,6 +212,8 @@ class Spec(_Strict):
         a version that was frozen before stays what it was.
         """
         content = self.model_dump()
+        if content["request"] is not None and content["request"]["recovery"] is None:
+            del content["request"]["recovery"]
         return {
             name: value
             for name, value in content.items()
@@ -214,6 +249,7 @@ class DigestedParts:
         parser_version: the parser that the code implements.
         schema_version: the version of the output schema that the code implements.
         redactions: redaction step to the version that the code implements.
+        repair_prompt: the bytes of the prompt that mends an answer; None where none is declared.
     """
 
     prompt: bytes
@@ -223,6 +259,7 @@ class DigestedParts:
     parser_version: str
     schema_version: int
     redactions: Mapping[str, int] = field(default_factory=dict)
+    repair_prompt: bytes | None = None
 
 
 class SpecDisagrees(ValueError):
@@ -317,8 +354,10 @@ def digest(spec: Spec, parts: DigestedParts) -> str:
     if problems:
         raise SpecDisagrees(spec.key, problems)
     declared = {name: value for name, value in spec.declared().items() if name != "description"}
+    repair = parts.repair_prompt
     document = {
         "spec": declared,
+        **({} if repair is None else {"repair_prompt": hashlib.sha256(repair).hexdigest()}),
         "prompt": hashlib.sha256(parts.prompt).hexdigest(),
         "output_schema": hashlib.sha256(parts.output_schema).hexdigest(),
         "thresholds": hashlib.sha256(parts.thresholds).hexdigest(),
@@ -368,12 +407,18 @@ def _disagreements(spec: Spec, parts: DigestedParts) -> list[str]:
 _MODELS: Mapping[str | int, type[BaseModel]] = {"parser": ParserSpec, "request": RequestSpec}
 
 
+def _model_of(place: tuple[int | str, ...]) -> type[BaseModel]:
+    if place[:2] == ("request", "recovery") and len(place) > 2:
+        return RecoverySpec
+    return _MODELS.get(place[0], Spec)
+
+
 def _explain(error: ValidationError) -> str:
     lines = []
     for problem in error.errors(include_url=False, include_input=False):
         name = ".".join(str(part) for part in problem["loc"])
         if problem["type"] == "extra_forbidden":
-            known = ", ".join(_MODELS.get(problem["loc"][0], Spec).model_fields)
+            known = ", ".join(_model_of(problem["loc"]).model_fields)
             lines.append(f"unknown field {name!r} (known: {known})")
         elif problem["type"] == "missing":
             lines.append(f"field {name!r} is missing")

@@ -14,6 +14,11 @@ from pipeline_assets.accept import asset as accept
 from pipeline_assets.accept import checks as accept_checks
 from pipeline_assets.account import asset as account
 from pipeline_assets.account import checks as account_checks
+from pipeline_assets.automation.alert_sensors import (
+    alert_sender,
+    run_failure_alert,
+    run_success_clears_alert,
+)
 from pipeline_assets.automation.jobs import advance_version, process_version
 from pipeline_assets.automation.sensors import provider_batch_monitor
 from pipeline_assets.collect import asset as collect
@@ -62,7 +67,12 @@ def build_definitions(
         assets=ASSETS,
         asset_checks=_checks(),
         jobs=[process_version, advance_version],
-        sensors=[provider_batch_monitor],
+        sensors=[
+            provider_batch_monitor,
+            alert_sender,
+            run_failure_alert,
+            run_success_clears_alert,
+        ],
         resources={"tallybook": ContextResource(opening=opening)},
         # Without it every step is a process of its own: 15 s for four trivial ones.
         executor=dg.in_process_executor,

@@ -27,9 +27,15 @@ RETRYABLE = frozenset(
         "missing_result",
         "truncated",
         "misrouted",
+        "auth",
+        "quota",
     }
 )
-"""Classes that another attempt may mend, each within limits of its own."""
+"""Classes that another attempt may mend, each within limits of its own. For `auth` and `quota` it
+waits until the account is usable again: the version is held, and no record is buried for it.
+
+Of the others, `too_large`, `malformed_json` and `schema_violation` can be mended by a changed
+request alone, where a recovery path is chosen for them."""
 
 _BY_FINISH: Mapping[str | None, tuple[str, str]] = {
     "truncated": ("truncated", "the answer was cut at the output limit"),
@@ -41,12 +47,28 @@ _BY_FINISH: Mapping[str | None, tuple[str, str]] = {
 """Common word for how an answer ended → class and diagnostics. Anything but `stop` that is not
 here, a missing word too, is not taken for a whole answer."""
 
+_BY_CODE = {
+    "token_limit_exceeded": "capacity",
+    "insufficient_capacity": "capacity",
+    "insufficient_quota": "quota",
+    "billing_hard_limit_reached": "quota",
+    "model_not_found": "unsupported",
+    "unsupported_parameter": "unsupported",
+    "context_length_exceeded": "too_large",
+    "request_too_large": "too_large",
+    "string_above_max_length": "too_large",
+}
+"""A provider's own codes that say more than the status. Where only a message tells that a request
+is too large (a 400 of Anthropic's, Gemini's or Bedrock's), it stays `invalid_request`: messages
+are not kept."""
+
 _BY_STATUS = {
     0: "transport",
     401: "auth",
     402: "quota",
     403: "auth",
     408: "transport",
+    413: "too_large",
     429: "rate_limited",
     503: "overloaded",
     529: "overloaded",
@@ -123,13 +145,7 @@ def _judge_text(
 def _class_of_status(line: ResultLine) -> str:
     if 200 <= line.status_code < 300:
         return "transport"  # no answer in it, or a status that is no whole answer
-    if line.error_code in {"token_limit_exceeded", "insufficient_capacity"}:
-        return "capacity"
-    if line.error_code in {"insufficient_quota", "billing_hard_limit_reached"}:
-        return "quota"
-    if line.error_code in {"model_not_found", "unsupported_parameter"}:
-        return "unsupported"
-    known = _BY_STATUS.get(line.status_code)
+    known = _BY_CODE.get(line.error_code or "") or _BY_STATUS.get(line.status_code)
     if known is not None:
         return known
     return "server_error" if line.status_code >= 500 else "invalid_request"

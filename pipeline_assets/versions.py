@@ -48,13 +48,18 @@ class UnknownPrompt(LookupError):
     def __init__(self, key: str, prompt: str, known: list[str]) -> None:
         super().__init__(
             f"{key}.yaml names the prompt {prompt!r}; its workload has {', '.join(known)}. Correct "
-            "`request.prompt`, or add the prompt to the workload."
+            "`request`, or add the prompt to the workload."
         )
 
 
 def prompt_of(version: OpenVersion) -> bytes:
     """The bytes of the prompt template that a version is asked with."""
     return _prompt(version.spec, version.workload)
+
+
+def repair_prompt_of(version: OpenVersion) -> bytes | None:
+    """The bytes of the prompt that a version mends unusable answers with; None if it has none."""
+    return _repair_prompt(version.spec, version.workload)
 
 
 def redaction_of(version: OpenVersion) -> Redaction | None:
@@ -78,11 +83,24 @@ def digested_parts(spec: Spec, workload: Workload) -> DigestedParts:
         parser_version=PARSER_VERSION,
         schema_version=workload.schema_version,
         redactions={} if redaction is None else {redaction.id: redaction.version},
+        repair_prompt=_repair_prompt(spec, workload),
     )
 
 
 def _prompt(spec: Spec, workload: Workload) -> bytes:
-    name = FIRST_PROMPT if spec.request is None else spec.request.prompt
+    return _named_prompt(
+        spec, workload, FIRST_PROMPT if spec.request is None else spec.request.prompt
+    )
+
+
+def _repair_prompt(spec: Spec, workload: Workload) -> bytes | None:
+    recovery = None if spec.request is None else spec.request.recovery
+    if recovery is None or recovery.repair_prompt is None:
+        return None
+    return _named_prompt(spec, workload, recovery.repair_prompt)
+
+
+def _named_prompt(spec: Spec, workload: Workload, name: str) -> bytes:
     if name not in workload.prompts:
         raise UnknownPrompt(spec.key, name, sorted(workload.prompts))
     return workload.prompts[name]

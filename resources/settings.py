@@ -8,17 +8,22 @@ version (the ledger journals those).
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import SplitResult, urlsplit
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from resources.clock import Clock, is_loopback, system_clock, virtual_clock
 
 PROJECT = Path(__file__).resolve().parent.parent
 """The folder that holds the three packages; a checkout's root when installed in place."""
+
+MAIL_ADDRESS = r"^[^\s@,;<>\x00-\x1f]{1,64}@[^\s@,;<>\x00-\x1f]{1,255}$"
+"""Enough to tell an address from a mistake; whether it exists, the mail server knows."""
 
 
 class SettingsError(ValueError):
@@ -47,6 +52,13 @@ class Settings(BaseSettings):
         bedrock_role_arn: the service role of Bedrock batch jobs; not a secret.
         bedrock_s3_uri: `s3://bucket/prefix` for inputs and outputs of Bedrock batch jobs.
         clock_url: the clock of a provider emulator on this machine, for tests alone.
+        alert_webhook_url: where alerts are posted; a secret, since it often carries a token.
+        alert_webhook_secret: the key that posted alerts are signed with.
+        alert_smtp_url: `smtp://user@host:587` or `smtps://user@host:465`; alerts go there as mail.
+        alert_smtp_password: the password of that user.
+        alert_mail_from: the address that alerts come from.
+        alert_mail_to: the addresses that they go to, separated by commas.
+        alert_repeat_minutes: an open alert that goes on is told again no sooner than this.
     """
 
     model_config = SettingsConfigDict(
@@ -55,6 +67,8 @@ class Settings(BaseSettings):
         env_ignore_empty=True,
         extra="ignore",
         frozen=True,
+        # Else an error would quote what was given, secrets included.
+        hide_input_in_errors=True,
     )
 
     profile: Literal["dev", "staging", "prod"] = "dev"
@@ -73,6 +87,62 @@ class Settings(BaseSettings):
     bedrock_role_arn: str | None = Field(default=None, pattern=r"^arn:")
     bedrock_s3_uri: str | None = Field(default=None, pattern=r"^s3://[a-z0-9][a-z0-9.-]+(/.*)?$")
     clock_url: str | None = None
+    alert_webhook_url: SecretStr | None = None
+    alert_webhook_secret: SecretStr | None = None
+    alert_smtp_url: str | None = None
+    alert_smtp_password: SecretStr | None = None
+    alert_mail_from: str | None = Field(default=None, pattern=MAIL_ADDRESS)
+    alert_mail_to: str | None = None
+    alert_repeat_minutes: int = Field(default=60, ge=1, le=10_080)
+
+    @field_validator("alert_webhook_url")
+    @classmethod
+    def _webhook_is_encrypted(cls, given: SecretStr | None) -> SecretStr | None:
+        if given is not None:
+            url = given.get_secret_value()
+            parts = _parts_of(url)
+            if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(url)):
+                raise ValueError("expected an https:// URL (http:// only to this machine itself)")
+        return given
+
+    @field_validator("alert_smtp_url")
+    @classmethod
+    def _mail_server_is_one(cls, given: str | None) -> str | None:
+        if given is not None:
+            parts = _parts_of(given)
+            if parts.scheme not in ("smtp", "smtps") or parts.path.strip("/") or parts.query:
+                raise ValueError("expected smtp://user@host:587 or smtps://user@host:465")
+            if parts.password is not None:
+                raise ValueError(
+                    "the password does not belong into the URL, which is shown: give it as "
+                    "TALLYBOOK_ALERT_SMTP_PASSWORD"
+                )
+        return given
+
+    @field_validator("alert_mail_to")
+    @classmethod
+    def _recipients_are_addresses(cls, given: str | None) -> str | None:
+        if given is not None and not all(
+            re.fullmatch(MAIL_ADDRESS, address) for address in _listed(given)
+        ):
+            raise ValueError("expected mail addresses such as ops@example.com, with commas between")
+        return given
+
+    @model_validator(mode="after")
+    def _mail_is_whole(self) -> Settings:
+        parts = (self.alert_smtp_url, self.alert_mail_from, self.alert_mail_to)
+        if any(parts) and not all(parts):
+            raise ValueError(
+                "TALLYBOOK_ALERT_SMTP_URL, TALLYBOOK_ALERT_MAIL_FROM and TALLYBOOK_ALERT_MAIL_TO "
+                "belong together: give all three, or none"
+            )
+        user = self.alert_smtp_url is not None and urlsplit(self.alert_smtp_url).username
+        if bool(user) != (self.alert_smtp_password is not None):
+            raise ValueError(
+                "the user in TALLYBOOK_ALERT_SMTP_URL and TALLYBOOK_ALERT_SMTP_PASSWORD belong "
+                "together: give both, or none"
+            )
+        return self
 
     @model_validator(mode="after")
     def _virtual_time_is_for_tests(self) -> Settings:
@@ -89,6 +159,11 @@ class Settings(BaseSettings):
     def clock(self) -> Clock:
         """Where the time comes from: this machine, or the emulator that a test points at."""
         return system_clock if self.clock_url is None else virtual_clock(self.clock_url)
+
+    @property
+    def alert_recipients(self) -> tuple[str, ...]:
+        """The addresses that alerts go to."""
+        return tuple(_listed(self.alert_mail_to or ""))
 
     def place(self, path: Path) -> Path:
         """A path of these settings, made absolute from `home`."""
@@ -114,6 +189,22 @@ class Settings(BaseSettings):
     def ledger_place(self) -> str:
         """The ledger's URL: `ledger_url`, or a file in the state folder."""
         return self.ledger_url or f"sqlite:///{self.state_folder / 'ledger.sqlite'}"
+
+
+def _parts_of(url: str) -> SplitResult:
+    """A URL's parts; never quotes the URL."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise ValueError("it is not a URL") from None
+    if not parts.hostname or port == 0 or re.search(r"[\s\x00-\x1f\x7f]", url):
+        raise ValueError("it is not a URL with a host")
+    return parts
+
+
+def _listed(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",")] if text else []
 
 
 def load_settings(**given: Any) -> Settings:

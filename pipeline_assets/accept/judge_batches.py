@@ -1,7 +1,7 @@
-"""Accepting: every collected answer of a batch is judged, and the records move.
+"""Accepting: every collected answer is judged, and the records move.
 
-Belongs here: slices, page texts, and the one transaction a batch. Does not belong here: the
-judgement (`judge.py`).
+Belongs here: slices, page texts, and the one transaction a set of answers. Does not belong here:
+the judgement (`judge.py`).
 """
 
 from __future__ import annotations
@@ -21,8 +21,14 @@ from resources.context import Context
 from resources.contracts import COLLECTED, PARSED_TEXT, STAGING, read_frame, scan_frame, store_frame
 from resources.garbage import without_garbage_collector
 from resources.ledger.batches import COMPLETE, Batch, find_batches, reload_batch, update_batch
-from resources.ledger.judgements import facts_of, store_judgements, unjudged_batches
-from resources.ledger.leases import Heartbeat, Lease, fenced, held
+from resources.ledger.judgements import (
+    facts_of,
+    facts_of_late,
+    store_judgements,
+    unjudged_batches,
+)
+from resources.ledger.late import find_late_answers, set_staged, staged_of
+from resources.ledger.leases import Heartbeat, Lease, LeaseHeld, fenced, held
 from resources.ledger.moves import batch_chain, move_records
 
 SLICE_RECORDS = 6_250
@@ -31,11 +37,36 @@ SLICE_RECORDS = 6_250
 
 @dataclass(frozen=True)
 class JudgeReport:
-    """What was judged: batches, records by outcome, findings by rule."""
+    """What was judged.
+
+    Attributes:
+        batches: batches, and sets of late answers.
+        outcomes: outcome → records.
+        findings: rule → findings.
+        busy: batches that another worker is at.
+    """
 
     batches: int
     outcomes: dict[str, int]
     findings: dict[str, int]
+    busy: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """A set of answers that is judged together: a batch's own, or late ones that came in with it.
+
+    Attributes:
+        batch: whose lease and chain are used.
+        collected: the answers' artifact.
+        records: how many there are, at most.
+        late_no: the number of a set of late answers; None for a batch's own.
+    """
+
+    batch: Batch
+    collected: str
+    records: int
+    late_no: int | None = None
 
 
 def judge_batches(context: Context, version: OpenVersion) -> JudgeReport:
@@ -44,42 +75,69 @@ def judge_batches(context: Context, version: OpenVersion) -> JudgeReport:
     Raises:
         ArtifactDamaged: a batch's answers are not those that were collected.
         ContractRefused: a file of another contract.
-        LeaseHeld: another worker is at one of the batches.
     """
-    with context.ledger.read() as connection:
-        open_ones = unjudged_batches(connection, context.ledger, version.version_no)["batch_no"]
-    todo = [
-        batch
-        for batch in find_batches(context.ledger, version.version_no, COMPLETE)
-        if batch.batch_no in set(open_ones)
-    ]
+    todo = _unjudged(context, version)
     outcomes: Counter[str] = Counter()
     findings: Counter[str] = Counter()
-    context.progress.start("judging", sum(batch.expected_records for batch in todo))
-    for batch in todo:
-        with (
-            held(context.ledger, batch.lease_name, context.worker) as lease,
-            without_garbage_collector(),
-        ):
-            judged = _judge_batch(context, version, lease, batch)
-            _store(context, lease, batch, judged)
-            outcomes.update(dict(judged.staging["outcome"].value_counts().iter_rows()))
-            findings.update(dict(judged.findings["rule"].value_counts().iter_rows()))
-            context.progress.advance(batch.expected_records)
+    busy = []
+    context.progress.start("judging", sum(answers.records for answers in todo))
+    for answers in todo:
+        try:
+            with (
+                held(context.ledger, answers.batch.lease_name, context.worker) as lease,
+                without_garbage_collector(),
+            ):
+                judged = _judge(context, version, lease, answers)
+                if not _store(context, lease, answers, judged):
+                    continue
+        except LeaseHeld:
+            busy.append(answers.batch.batch_id)
+            continue
+        outcomes.update(dict(judged.staging["outcome"].value_counts().iter_rows()))
+        findings.update(dict(judged.findings["rule"].value_counts().iter_rows()))
+        context.progress.advance(answers.records)
     context.progress.finish()
-    return JudgeReport(len(todo), dict(outcomes), dict(sorted(findings.items())))
+    return JudgeReport(
+        len(todo) - len(busy), dict(outcomes), dict(sorted(findings.items())), tuple(busy)
+    )
 
 
-def _judge_batch(context: Context, version: OpenVersion, lease: Lease, batch: Batch) -> Judged:
-    assert batch.collected_artifact is not None  # noqa: S101 - asked for in the query
-    context.artifacts.verify("frame", batch.collected_artifact)
-    collected = read_frame(COLLECTED, context.artifacts.require("frame", batch.collected_artifact))
+def _unjudged(context: Context, version: OpenVersion) -> list[_Answers]:
+    with context.ledger.read() as connection:
+        open_ones = unjudged_batches(connection, context.ledger, version.version_no)["batch_no"]
+    batches = {
+        batch.batch_no: batch
+        for batch in find_batches(context.ledger, version.version_no, COMPLETE)
+    }
+    own = [
+        _Answers(
+            batches[number],
+            str(batches[number].collected_artifact),
+            batches[number].expected_records,
+        )
+        for number in open_ones
+        if number in batches
+    ]
+    late = [
+        _Answers(batches[entry.batch_no], entry.collected_artifact, entry.records, entry.late_no)
+        for entry in find_late_answers(context.ledger, version.version_no, judged=False)
+        if entry.batch_no in batches
+    ]
+    return own + late
+
+
+def _judge(context: Context, version: OpenVersion, lease: Lease, answers: _Answers) -> Judged:
+    context.artifacts.verify("frame", answers.collected)
+    collected = read_frame(COLLECTED, context.artifacts.require("frame", answers.collected))
     key = parser_settings(version.spec).key
     heart = Heartbeat(context.ledger, lease)
     staging = [STAGING.empty()]
     findings: list[pl.DataFrame] = []
     with context.ledger.read() as connection:
-        facts = facts_of(connection, context.ledger, key, batch)
+        if answers.late_no is None:
+            facts = facts_of(connection, context.ledger, key, answers.batch)
+        else:
+            facts = facts_of_late(connection, context.ledger, key, answers.late_no)
     openers = [
         partial(open_slice, version.workload, part, _page_reader(context, part, facts))
         for part in collected.iter_slices(SLICE_RECORDS)
@@ -138,13 +196,20 @@ def _page_reader(
     return read
 
 
-def _store(context: Context, lease: Lease, batch: Batch, judged: Judged) -> None:
+def _store(context: Context, lease: Lease, answers: _Answers, judged: Judged) -> bool:
+    """Write a judgement; False if another worker did already."""
     stored = store_frame(context.artifacts, "frame", STAGING, [judged.staging])
+    batch = answers.batch
     with fenced(context.ledger, lease) as connection:
-        if reload_batch(connection, batch.batch_no).staging_artifact is not None:
-            return
+        if answers.late_no is None:
+            if reload_batch(connection, batch.batch_no).staging_artifact is not None:
+                return False
+            update_batch(connection, lease, batch.batch_no, staging_artifact=stored.digest)
+        else:
+            if staged_of(connection, answers.late_no) is not None:
+                return False
+            set_staged(connection, answers.late_no, stored.digest)
         store_judgements(connection, context.ledger, judged.staging, judged.findings)
-        update_batch(connection, lease, batch.batch_no, staging_artifact=stored.digest)
         for outcome, reason in (
             ("accepted", "every rule passed"),
             ("awaiting_review", "a finding needs a person"),
@@ -158,3 +223,4 @@ def _store(context: Context, lease: Lease, batch: Batch, judged: Judged) -> None
                 context.cause(reason, "accept"),
                 batch_chain(batch.batch_no),
             )
+    return True

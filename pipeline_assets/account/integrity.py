@@ -2,8 +2,8 @@
 
 Belongs here: leases of dead workers, leftover temporary files, artifacts that the ledger names
 and the store has not, search entries, the journal's digests. Does not belong here: whether a
-version's account adds up (`violations.py`), the parser's self-test and Dagster's runs, which the
-command line adds.
+version's account adds up (`violations.py`), work that does not go on (`health.py`), the parser's
+self-test and Dagster's runs, which the command line adds.
 
 Nothing that the ledger names is ever deleted.
 """
@@ -52,9 +52,12 @@ _NAMED: tuple[tuple[Kind, str], ...] = (
     ("source", "SELECT DISTINCT checksum FROM records"),
     ("manifest", "SELECT artifact FROM manifests"),
     ("request", "SELECT request_artifact FROM batches"),
+    ("request", "SELECT request_artifact FROM canaries"),
     ("result", "SELECT artifact FROM result_files"),
     ("frame", "SELECT collected_artifact FROM batches WHERE collected_artifact IS NOT NULL"),
     ("frame", "SELECT staging_artifact FROM batches WHERE staging_artifact IS NOT NULL"),
+    ("frame", "SELECT collected_artifact FROM late_answers"),
+    ("frame", "SELECT staging_artifact FROM late_answers WHERE staging_artifact IS NOT NULL"),
     ("report", "SELECT artifact FROM reports"),
 )
 
@@ -69,6 +72,8 @@ class Problem:
         remedy: what helps.
         fixable: `fix` mends it.
         subjects: what `fix` needs: lease names with tokens, or paths.
+        broken: False for what needs attention and goes on by itself, by the next run or by
+            whoever it belongs to.
     """
 
     kind: str
@@ -76,6 +81,7 @@ class Problem:
     remedy: str
     fixable: bool
     subjects: tuple[tuple[str, int] | Path, ...] = field(default=(), repr=False)
+    broken: bool = True
 
 
 def diagnose(context: Context) -> list[Problem]:

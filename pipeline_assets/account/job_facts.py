@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from pipeline_assets.account.costs import job_cost
+from pipeline_assets.costs import job_cost
 from resources.context import Context
 from resources.ledger.intents import intents_of
 from resources.ledger.jobs import JobRow

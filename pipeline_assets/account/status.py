@@ -2,7 +2,7 @@
 
 Belongs here: the figures of `tallybook status`, and the one decision that the exit status of
 `run`, `status` and `report` follows. Does not belong here: whether the account adds up
-(`report.py`).
+(`report.py`), and what holds a version or may (`hold_facts.py`).
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ import msgspec
 import polars as pl
 from sqlalchemy import Connection
 
+from pipeline_assets.account.hold_facts import BreakerFacts, HoldFacts, QueueFacts, hold_facts
 from pipeline_assets.account.known_version import KnownVersion, known_version
 from pipeline_assets.account.shards import is_one_of
 from pipeline_assets.account.standing import Standings, count_standings
+from pipeline_assets.operating import operating
 from resources.clock import from_text
 from resources.context import Context
 from resources.ledger.batches import COMPLETE
@@ -70,6 +72,9 @@ class Status:
         oldest_open_at: when the longest waiting of them last moved, UTC; None if there is none.
         oldest_open_seconds: its age in seconds.
         waiting: what keeps the version from being done.
+        held: the hold that it is under; None where it is not held.
+        breaker: what its circuit breaker sees.
+        backlog: what waits in front of the later stages.
     """
 
     processing_version: str
@@ -84,6 +89,9 @@ class Status:
     oldest_open_at: str | None
     oldest_open_seconds: float | None
     waiting: tuple[Waiting, ...]
+    held: HoldFacts | None = None
+    breaker: BreakerFacts | None = None
+    backlog: tuple[QueueFacts, ...] = ()
 
     @property
     def done(self) -> bool:
@@ -103,7 +111,9 @@ def status(context: Context, key: str) -> Status:
     """
     version = known_version(context, key)
     ledger = context.ledger
+    settings = operating(ledger, version.version_no)
     with ledger.read() as connection:
+        held, breaker, backlog = hold_facts(connection, ledger, version.version_no, settings)
         standings = count_standings(connection, ledger, version)
         parsed = _parsed(connection, ledger, version)
         batches = _batches(connection, ledger, version)
@@ -123,7 +133,15 @@ def status(context: Context, key: str) -> Status:
         open_records=sum(standings.states.get(state, 0) for state in OPEN_STATES),
         oldest_open_at=oldest,
         oldest_open_seconds=age,
-        waiting=what_waits(standings, batches, version.state),
+        waiting=what_waits(
+            standings,
+            batches,
+            version.state,
+            goes_on=held is not None and held.ends_by_itself,
+        ),
+        held=held,
+        breaker=breaker,
+        backlog=backlog,
     )
 
 
@@ -139,9 +157,16 @@ def work_mark(context: Context) -> tuple[int, int]:
 
 
 def what_waits(
-    standings: Standings, batches: dict[str, int], version_state: str
+    standings: Standings, batches: dict[str, int], version_state: str, *, goes_on: bool = False
 ) -> tuple[Waiting, ...]:
-    """What keeps a version from being done: first what needs a person, then what needs a run."""
+    """What keeps a version from being done: first what needs a person, then what needs a run.
+
+    Args:
+        standings: where its documents stand.
+        batches: state → batches.
+        version_state: active, held or retired.
+        goes_on: a held version is released by itself.
+    """
     found = [
         Waiting(state, standings.states[state], by_person=True)
         for state in PERSON_STATES
@@ -153,7 +178,7 @@ def what_waits(
         if batches.get(state)
     ]
     if version_state == "held":
-        found.append(Waiting("held", 1, by_person=True))
+        found.append(Waiting("held", 1, by_person=not goes_on))
     found += [
         Waiting(state, standings.states[state], by_person=False)
         for state in OPEN_STATES

@@ -74,7 +74,7 @@ def next_steps(status: Status, settings: Settings, examples: dict[str, str]) -> 
         settings: whose state folder and version the commands name where they are not the default.
         examples: state → id of a document in it.
     """
-    options = _options(settings)
+    options = options_of(settings)
     steps = []
     for state in ("awaiting_review", "dead_letter", "excluded"):
         if state in examples:
@@ -84,7 +84,7 @@ def next_steps(status: Status, settings: Settings, examples: dict[str, str]) -> 
     if status.states.get("published"):
         if "published" in examples:
             steps.append(output.command("show", examples["published"], *options))
-        steps.append(output.command("search", "manual", *_options(settings, version=False)))
+        steps.append(output.command("search", "manual", *options_of(settings, version=False)))
         steps.append(output.command("export", "--output", "archive.jsonl", *options))
     return steps
 
@@ -96,17 +96,8 @@ def print_next_steps(steps: list[str]) -> None:
         output.say(*(f"  {step}" for step in steps))
 
 
-def _sentence(item: Waiting, status: Status) -> str:
-    if item.what == "held":
-        return f"an operator has to release the version ({status.state_reason})"
-    thing, whom = _FOR.get(item.what, ("record", f"for another run ({item.what})"))
-    if item.what.startswith("batch "):
-        thing = "batch"
-    return f"{counted(item.count, thing, 'batches' if thing == 'batch' else None)} {whom}"
-
-
-def _options(settings: Settings, *, version: bool = True) -> list[str]:
-    """What has to be given again so that a command means the same place."""
+def options_of(settings: Settings, *, version: bool = True) -> list[str]:
+    """What has to be given again so that a command means the same place and version."""
     from resources.settings import load_settings
 
     default = load_settings()
@@ -116,3 +107,22 @@ def _options(settings: Settings, *, version: bool = True) -> list[str]:
     if version and settings.version != default.version:
         options += ["--version", settings.version]
     return options
+
+
+def _sentence(item: Waiting, status: Status) -> str:
+    if item.what == "held":
+        return _held_sentence(status)
+    thing, whom = _FOR.get(item.what, ("record", f"for another run ({item.what})"))
+    if item.what.startswith("batch "):
+        thing = "batch"
+    return f"{counted(item.count, thing, 'batches' if thing == 'batch' else None)} {whom}"
+
+
+def _held_sentence(status: Status) -> str:
+    held = status.held
+    if held is None:
+        return f"an operator has to release the version ({status.state_reason})"
+    if not held.ends_by_itself:
+        return f"an operator has to release the version, held for {held.kind} ({held.reason})"
+    moment = "" if held.ends_at is None else f" at {output.local(held.ends_at)}"
+    return f"the version, held for {held.kind}, goes on {held.ends}{moment} ({held.reason})"

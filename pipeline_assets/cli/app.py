@@ -20,8 +20,10 @@ from typer.main import get_command
 
 from pipeline_assets.cli import (
     about,
+    alerts,
     batch,
     canary,
+    dead_letter,
     doctor,
     explain,
     export,
@@ -62,8 +64,10 @@ for _module, _name in (
     app.command(_name)(getattr(_module, f"{_name}_command"))
 app.command("hold")(operating.hold_command)
 app.command("release")(operating.release_command)
+app.add_typer(alerts.alerts_app, name="alerts")
 app.add_typer(batch.batch_app, name="batch")
 app.add_typer(canary.canary_app, name="canary")
+app.add_typer(dead_letter.dead_letter_app, name="dead-letter")
 app.add_typer(operating.settings_app, name="settings")
 
 

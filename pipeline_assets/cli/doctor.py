@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pipeline_assets.account.integrity import Problem
     from resources.settings import Settings
 
-MEND, WATCH, NOTE = "tallybook doctor --fix", "watch", "note"
+NOTE = "note"
 
 
 def doctor_command(
@@ -20,18 +20,25 @@ def doctor_command(
     state: StateOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Check ledger, artifacts, leases, search, journal, parser and Dagster's runs.
+    """Check ledger, artifacts, jobs, leases, archive, journal, parser and Dagster's runs.
 
-    Nothing that the ledger names is ever deleted. Exit status 0 when nothing is broken any more.
+    Nothing that the ledger names is ever deleted. Exit status 1 as long as something is broken:
+    nothing mends it but --fix or a person. What the next run, a sensor or its owner deals with
+    (holds, overdue jobs and retries, dead letters) is listed too, and the exit status stays 0.
     """
-    from pipeline_assets.account.integrity import diagnose
-    from pipeline_assets.account.integrity import fix as mend
+    from pipeline_assets.account import health, integrity
     from pipeline_assets.cli import output
 
     settings = make_settings(state=state)
     with open_existing(settings) as context:
-        problems = [*diagnose(context), *_parser(), *_leftover_runs(settings)]
-        mended = mend(context, problems) if fix else []
+        problems = [
+            *integrity.diagnose(context),
+            *health.look(context),
+            *_parser(),
+            *_leftover_runs(settings),
+        ]
+        # Leases of dead workers first: what they hold cannot be mended.
+        mended = integrity.fix(context, problems) + health.mend(context, problems) if fix else []
     if fix and any(problem.kind == "leftover_run" for problem in problems):
         mended += _close_runs(settings, problems)
     left = [problem for problem in problems if problem not in mended]
@@ -40,15 +47,23 @@ def doctor_command(
     else:
         for problem in mended:
             output.say(f"mended: {problem.what}")
-        for problem in left:
-            output.say(f"{problem.kind}: {problem.what}", f"  {problem.remedy}")
-        if not problems:
-            output.say("Nothing is broken.")
-    return 1 if any(_is_broken(problem) for problem in left) else 0
+        _print(left)
+    return 1 if any(problem.broken for problem in left) else 0
 
 
-def _is_broken(problem: Problem) -> bool:
-    return problem.kind != NOTE
+def _print(left: list[Problem]) -> None:
+    from pipeline_assets.cli import output
+
+    broken = [problem for problem in left if problem.broken]
+    watched = [problem for problem in left if not problem.broken]
+    for problem in broken:
+        output.say(f"{problem.kind}: {problem.what}", f"  {problem.remedy}")
+    if not broken:
+        output.say("Nothing is broken.")
+    if watched:
+        output.say("", "Not broken, and to be looked at:")
+    for problem in watched:
+        output.say(f"{problem.kind}: {problem.what}", f"  {problem.remedy}")
 
 
 def _row(problem: Problem, mended: bool) -> dict[str, Any]:
@@ -56,6 +71,7 @@ def _row(problem: Problem, mended: bool) -> dict[str, Any]:
         "kind": problem.kind,
         "what": problem.what,
         "remedy": problem.remedy,
+        "broken": problem.broken,
         "fixable": problem.fixable,
         "mended": mended,
     }
@@ -87,6 +103,7 @@ def _parser() -> list[Problem]:
             what="text recognition is not installed: scanned documents end as no_text",
             remedy='install the extra "ocr"; make install has it',
             fixable=False,
+            broken=False,
         )
     ]
 

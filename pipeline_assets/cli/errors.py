@@ -60,11 +60,14 @@ def _told_by_themselves() -> tuple[type[Exception], ...]:
     from pipeline_assets.account.documents import AmbiguousDocument, UnknownDocument
     from pipeline_assets.account.published import NoSuchPage, NoText, NotPublished
     from pipeline_assets.account.search import NothingToSearchFor
+    from pipeline_assets.alerting.channels import NoChannel
+    from pipeline_assets.cli.alerts import NoOpenAlert, NoReason
     from pipeline_assets.cli.operating import NotInState
     from pipeline_assets.cli.options import NothingHere
     from pipeline_assets.cli.run import RunFailed
     from pipeline_assets.cli.run_lock import StateInUse
     from pipeline_assets.expected_errors import EXPECTED_ERRORS
+    from pipeline_assets.recovery import dead_letter_choice, dead_letters
     from resources.ledger.moves import MoveRefused, StateChanged
 
     # Dagster takes a second to import; who never imported it cannot have met its error.
@@ -72,8 +75,17 @@ def _told_by_themselves() -> tuple[type[Exception], ...]:
     return (
         *EXPECTED_ERRORS,
         *(() if dagster_instance is None else (dagster_instance.InstanceUnusable,)),
+        dead_letter_choice.AmbiguousDeadLetter,
+        dead_letter_choice.NothingSelected,
+        dead_letter_choice.SelectionUnclear,
+        dead_letter_choice.UnknownDeadLetter,
+        dead_letters.OwnerRefused,
+        dead_letters.ReasonMissing,
         AmbiguousDocument,
         MoveRefused,
+        NoChannel,
+        NoOpenAlert,
+        NoReason,
         NoSuchPage,
         NoText,
         NotPublished,

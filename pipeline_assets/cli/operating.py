@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +13,9 @@ from pipeline_assets.cli.options import (
     make_settings,
     open_existing,
 )
+
+if TYPE_CHECKING:
+    from resources.context import Context
 
 settings_app = typer.Typer(
     help="Show and change operating settings; every change is kept with its reason.",
@@ -85,15 +87,38 @@ def set_command(
 def hold_command(
     reason: ReasonOption, version: VersionOption = None, state: StateOption = None
 ) -> int:
-    """Stop new submissions of a version; what is under way goes on."""
-    return _move(version, state, reason, "active", "held")
+    """Stop new submissions of a version; what is under way goes on.
+
+    A hold that would end by itself gives way to this one, which ends only by `release`.
+    """
+    from pipeline_assets.account.known_version import known_version
+    from pipeline_assets.cli import output
+    from pipeline_assets.recovery.holds import hold
+
+    settings = make_settings(state=state, version=version)
+    with open_existing(settings) as context:
+        number = known_version(context, settings.version).version_no
+        if not hold(context, number, "operator", reason):
+            raise NotInState(settings.version, _state(context, number), "active")
+    output.say(f"{settings.version} is held.")
+    return 0
 
 
 def release_command(
     reason: ReasonOption, version: VersionOption = None, state: StateOption = None
 ) -> int:
-    """Let a held version submit again."""
-    return _move(version, state, reason, "held", "active")
+    """Let a held version submit again, whatever it is held for."""
+    from pipeline_assets.account.known_version import known_version
+    from pipeline_assets.cli import output
+    from pipeline_assets.recovery.holds import release
+
+    settings = make_settings(state=state, version=version)
+    with open_existing(settings) as context:
+        number = known_version(context, settings.version).version_no
+        if not release(context, number, None, reason):
+            raise NotInState(settings.version, _state(context, number), "held")
+    output.say(f"{settings.version} is active.")
+    return 0
 
 
 class NotInState(Exception):
@@ -103,29 +128,13 @@ class NotInState(Exception):
         super().__init__(f"{key} is {state}; expected one that is {wanted}. Nothing was changed.")
 
 
-def _move(
-    version: str | None, state: Path | None, reason: str, from_state: str, to_state: str
-) -> int:
-    from pipeline_assets.account.known_version import known_version
-    from pipeline_assets.cli import output
-    from resources.ledger.moves import move_version
+def _state(context: Context, version_no: int) -> str:
+    """The version's state with what it is held for."""
+    from pipeline_assets.recovery.holds import hold_of
     from resources.ledger.versions import state_of
 
-    settings = make_settings(state=state, version=version)
-    with open_existing(settings) as context:
-        known = known_version(context, settings.version)
-        with context.ledger.write() as connection:
-            now = state_of(connection, known.version_no)
-            if now != from_state:
-                raise NotInState(settings.version, now, from_state)
-            cause = context.cause(reason, f"{to_state} by command")
-            move_version(
-                connection,
-                context.ledger.dialect,
-                known.version_no,
-                from_state,
-                to_state,
-                cause,
-            )
-    output.say(f"{settings.version} is {to_state}.")
-    return 0
+    with context.ledger.read() as connection:
+        held = hold_of(connection, version_no)
+        if held is None:
+            return state_of(connection, version_no)
+    return f"held for {held.kind} since {held.since} ({held.reason})"

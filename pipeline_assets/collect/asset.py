@@ -10,6 +10,8 @@ import dagster as dg
 
 from partitions.definition import PROCESSING_VERSIONS
 from pipeline_assets.collect.collect_batches import collect_batches
+from pipeline_assets.recovery.breaker import look_at_breaker
+from pipeline_assets.recovery.dead_letter_alerts import look_at_dead_letters
 from pipeline_assets.stage_facts import results_digest
 from pipeline_assets.versions import open_version
 from resources.context_resource import ContextResource
@@ -44,6 +46,8 @@ def provider_results(
     with tallybook.open() as opened:
         version = open_version(opened, context.partition_key)
         report = collect_batches(opened, version)
+        held = look_at_breaker(opened, version)
+        look_at_dead_letters(opened, version.version_no, version.key)
         content = results_digest(opened.ledger, version.version_no)
     reconciled = sum(report.dispositions.values())
     metadata: dict[str, dg.RawMetadataValue] = {
@@ -51,9 +55,12 @@ def provider_results(
         "reconciled": reconciled,
         "succeeded": report.dispositions.get("succeeded", 0),
         "failures": reconciled - report.dispositions.get("succeeded", 0),
-        "dispositions": report.dispositions,
+        "dispositions": dict(report.dispositions),
+        "decisions": dict(report.decisions),
+        "late results": report.late,
+        "late results used": report.late_used,
         "anomalies": sum(report.anomalies.values()),
-        "anomalies by kind": report.anomalies,
+        "anomalies by kind": dict(report.anomalies),
         "incidents": len(report.incidents),
         "seconds": round(time.monotonic() - started, 3),
     }
@@ -67,7 +74,12 @@ def provider_results(
         context.log.warning(f"{name}: {why}")
     if not report.batches and not report.not_collectable:
         metadata["note"] = NOTHING_TO_DO
-    for batch in report.incidents:
-        context.log.error(f"{batch}: the dispositions do not add up to the manifest")
+    for batch, why in report.incidents.items():
+        context.log.error(f"{batch} is an incident: {why}")
+    if report.busy:
+        metadata["another worker is at"] = report.busy
+    if held is not None:
+        metadata["held"] = held.reason
+        context.log.warning(f"the version is held: {held.reason}")
     context.log.info(f"{reconciled} attempts reconciled")
     return dg.MaterializeResult(data_version=dg.DataVersion(content), metadata=metadata)

@@ -25,13 +25,17 @@ OBSERVED_SCHEMA = {
     "failure_class": pl.String,
     "diagnostics": pl.String,
     "answer": pl.String,
+    "reference": pl.String,
     "body": pl.UInt64,
     "model_revision": pl.String,
     "input_tokens": pl.Int64,
     "output_tokens": pl.Int64,
     "cached_tokens": pl.Int64,
 }
-"""One row a line; `custom_id` is null for a malformed one; `body` tells equal lines from others."""
+"""One row a line; `custom_id` is null for a malformed one; `reference` is what the answer of a
+success calls its document, null where it does not say; `body` tells equal lines from others."""
+
+_READ_SCHEMA = {name: dtype for name, dtype in OBSERVED_SCHEMA.items() if name != "reference"}
 
 MODEL_REVISION_LENGTH = 128
 
@@ -41,8 +45,18 @@ def observe(
     check_answer: Callable[[str], str],
     result_file_no: int,
     stream: BinaryIO,
+    *,
+    echoed: Callable[[pl.Expr], pl.Expr] | None = None,
 ) -> pl.DataFrame:
-    """Every line of a result file (`OBSERVED_SCHEMA`), in file order."""
+    """Every line of a result file (`OBSERVED_SCHEMA`), in file order.
+
+    Args:
+        provider: reads its lines.
+        check_answer: the workload's (`Workload.check_answer`).
+        result_file_no: the file's number.
+        stream: its bytes.
+        echoed: the workload's (`Workload.echoed`); without it every `reference` is null.
+    """
     rows = []
     for line in split_lines(stream):
         place = (result_file_no, line.number, line.offset, len(line.data))
@@ -67,7 +81,10 @@ def observe(
                 result.cached_tokens,
             )
         )
-    return frame_of(rows, OBSERVED_SCHEMA)
+    frame = frame_of(rows, _READ_SCHEMA)
+    # For the whole column at once: a second decoding of every line would cost far more.
+    reference = pl.lit(None, pl.String) if echoed is None else echoed(pl.col("answer"))
+    return frame.with_columns(reference=reference).select(list(OBSERVED_SCHEMA))
 
 
 def _storable(name: str | None) -> str | None:

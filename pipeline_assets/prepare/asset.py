@@ -1,7 +1,7 @@
 """The asset of prepare: `manifest`.
 
 Belongs here: configuration, the call, metadata. Does not belong here: what goes into a manifest
-(`candidates.py`) and freezing it (`freeze.py`).
+(`candidates.py`), freezing it (`freeze.py`) and retries (`retries.py`).
 """
 
 import time
@@ -11,6 +11,7 @@ from pydantic import Field
 
 from partitions.definition import PROCESSING_VERSIONS
 from pipeline_assets.prepare.freeze import REPLAY_REASONS, freeze_manifest
+from pipeline_assets.prepare.retries import freeze_retries
 from pipeline_assets.stage_facts import manifests_digest
 from pipeline_assets.versions import open_version
 from resources.context_resource import ContextResource
@@ -68,12 +69,14 @@ def manifest(
 ) -> dg.MaterializeResult:
     """The frozen, digested list of records to process, and their request files of exact bytes.
 
-    A manifest never changes. Where every present document has a record, nothing is frozen.
+    A manifest never changes. Where every present document has a record, nothing new is frozen;
+    records that are due for another attempt get a retry manifest.
     """
     started = time.monotonic()
     with tallybook.open() as opened:
         version = open_version(opened, context.partition_key)
         report = freeze_manifest(opened, version, replay_reason=config.replay_reason)
+        again = freeze_retries(opened, version)
         content = manifests_digest(opened.ledger, version.version_no)
     metadata: dict[str, dg.RawMetadataValue] = {
         "dagster/partition_row_count": report.expected + report.already,
@@ -84,10 +87,22 @@ def manifest(
         "excluded by reason": report.excluded,
         "seconds": round(time.monotonic() - started, 3),
     }
-    if report.manifest_id is None:
+    if again.manifest_id is not None:
+        metadata |= {
+            "retry manifest": again.manifest_id,
+            "tried again": again.records,
+            "tried again by path": again.paths,
+        }
+        context.log.info(f"{again.manifest_id}: {again.records} records are tried again")
+    if again.refused:
+        metadata["given up"] = again.refused
+    if again.waiting is not None:
+        metadata["retries wait"] = again.waiting
+        context.log.info(f"retries wait: {again.waiting}")
+    if report.manifest_id is None and again.manifest_id is None:
         metadata["note"] = NOTHING_TO_DO
         context.log.info(NOTHING_TO_DO)
-    else:
+    if report.manifest_id is not None:
         metadata |= {"manifest": report.manifest_id, "manifest digest": str(report.digest)}
         context.log.info(f"{report.manifest_id}: {report.expected} records")
     return dg.MaterializeResult(data_version=dg.DataVersion(content), metadata=metadata)

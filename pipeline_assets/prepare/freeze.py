@@ -17,6 +17,7 @@ import polars as pl
 from pipeline_assets.operating import operating
 from pipeline_assets.parser_settings import parser_settings
 from pipeline_assets.prepare.candidates import Split, split_documents
+from pipeline_assets.prepare.manifest_rows import manifest_rows
 from pipeline_assets.prepare.plan import plan_shares, write_batches
 from pipeline_assets.prepare.requests import RECORDS_AT_ONCE, with_pages, write_requests
 from pipeline_assets.prepare.spool import spool_bodies
@@ -147,7 +148,7 @@ def _freeze(
         return _report(None, split, 0)
     digest = ManifestDigest()
     artifact = store_frame(
-        context.artifacts, "manifest", MANIFEST, _manifest_rows(version, plans, digest)
+        context.artifacts, "manifest", MANIFEST, manifest_rows(version, plans, digest)
     )
     plan = ManifestPlan(
         manifest_id=manifest_id,
@@ -236,28 +237,6 @@ def _plan_batches(
             request_bytes=file.stored.size,
             rows=pl.concat([part.drop("text_pack"), file.lines], how="horizontal"),
         )
-
-
-def _manifest_rows(
-    version: OpenVersion, plans: list[BatchPlan], digest: ManifestDigest
-) -> Iterator[pl.DataFrame]:
-    for plan in plans:
-        shard = MANIFEST.conform(
-            plan.rows.select(
-                "record_id",
-                "operation",
-                "request_digest",
-                "replay_reason",
-                "offset",
-                "length",
-                business_key="document_id",
-                schema_version=pl.lit(version.spec.schema_version, dtype=pl.Int64),
-                source_checksum="checksum",
-                batch=pl.lit(plan.ordinal, dtype=pl.Int64),
-            )
-        )
-        digest.add(shard)
-        yield shard
 
 
 def _report(plan: ManifestPlan | None, split: Split, batches: int) -> FreezeReport:

@@ -57,6 +57,9 @@ def plan_shares(
     asked: pl.DataFrame,
     settings: Operating,
     today: str,
+    *,
+    max_records: int | None = None,
+    output_tokens: int | None = None,
 ) -> list[Share]:
     """Split requests into batches that the provider takes.
 
@@ -66,6 +69,8 @@ def plan_shares(
         asked: its requests (`spool.ASKED_SCHEMA`).
         settings: limits that an operator set.
         today: names the date of those in a refusal.
+        max_records: at most so many in a batch, where that is fewer than the version says.
+        output_tokens: the largest output that a request asks for, where that is not the version's.
 
     Raises:
         RecordTooLarge: one request is above the limit of a whole batch.
@@ -78,10 +83,11 @@ def plan_shares(
     overhead = len(maker.wire.encode_request(LONGEST_ID, b"{}")) - len(b"{}") + len(b"\n")
     lengths = (asked["body_length"] + overhead).to_list()
     tail = spec.request.tail
+    most = min(spec.batch_records, max_records or spec.batch_records)
     split = split_sizes(
         lengths,
         asked["input_tokens"].to_list(),
-        max_records=min(spec.batch_records, value_of(capability.max_records) or spec.batch_records),
+        max_records=min(most, value_of(capability.max_records) or most),
         max_bytes=value_of(capability.max_bytes),
         max_tokens=value_of(capability.enqueued_tokens),
         min_records=value_of(capability.min_records),
@@ -96,11 +102,23 @@ def plan_shares(
     refusals = [
         refusal
         for share in shares
-        for refusal in _check(version, maker, asked, lengths, share, capability)
+        for refusal in _check(version, maker, asked, lengths, share, capability, output_tokens)
     ]
     if refusals:
         raise JobRefused(list(dict.fromkeys(refusals)))
     return shares
+
+
+def least_records(version: OpenVersion) -> int:
+    """How many records a batch of a version must hold; fewer are only answered online.
+
+    Raises:
+        UnsupportedCombination: the capability table has no row for the version.
+    """
+    spec = version.spec
+    if spec.mode != "batch" or (spec.request is not None and spec.request.tail == "online"):
+        return 1
+    return value_of(_capability(version, spec.mode).min_records) or 1
 
 
 def write_batches(
@@ -193,6 +211,7 @@ def _check(
     lengths: list[int],
     share: Share,
     capability: Capability,
+    output_tokens: int | None,
 ) -> list[Refusal]:
     if share.mode != version.spec.mode:
         capability = _capability(version, share.mode)
@@ -205,7 +224,7 @@ def _check(
         records=len(part),
         size=sum(part),
         largest_line=max(part, default=0),
-        output_tokens=request.output_tokens,
+        output_tokens=output_tokens or request.output_tokens,
         largest_prompt_tokens=max(prompts, default=0),
         prompt_tokens=sum(prompts),
         # Ids are counted up from a batch's own key, so no two are the same.

@@ -56,8 +56,21 @@ class RequestMaker:
         return at_most_tokens(self.provider, self.fixed_tokens + rendered.tokens)
 
 
-def make_request_maker(version: OpenVersion) -> RequestMaker:
+@dataclass(frozen=True)
+class Changes:
+    """What a recovery path changes of a version's requests; None leaves it as it is."""
+
+    prompt: bytes | None = None
+    output_tokens: int | None = None
+    document_tokens: int | None = None
+
+
+def make_request_maker(version: OpenVersion, changes: Changes | None = None) -> RequestMaker:
     """What makes the requests of a version.
+
+    Args:
+        version: the version.
+        changes: what is asked otherwise than the version usually asks.
 
     Raises:
         InvalidPrompt: the version's prompt is no template for a model.
@@ -66,7 +79,8 @@ def make_request_maker(version: OpenVersion) -> RequestMaker:
     """
     spec = version.spec
     assert spec.request is not None  # noqa: S101 - the spec's own check
-    template = parse_template(prompt_of(version))
+    changes = changes or Changes()
+    template = parse_template(changes.prompt or prompt_of(version))
     schema: dict[str, Any] = msgspec.json.decode(version.workload.output_schema)
     ask = Ask(
         model=spec.model,
@@ -74,7 +88,7 @@ def make_request_maker(version: OpenVersion) -> RequestMaker:
         user="",
         schema_name=str(schema.get("title") or spec.workload),
         schema=schema,
-        output_tokens=spec.request.output_tokens,
+        output_tokens=changes.output_tokens or spec.request.output_tokens,
         parameters=spec.parameters,
     )
     wire = wire_of(version)
@@ -86,6 +100,6 @@ def make_request_maker(version: OpenVersion) -> RequestMaker:
         ask=ask,
         provider=spec.provider,
         fixed_tokens=sum(count_tokens([template.instructions, frame])),
-        document_tokens=spec.request.document_tokens,
+        document_tokens=changes.document_tokens or spec.request.document_tokens,
         version=version,
     )

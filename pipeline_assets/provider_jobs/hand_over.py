@@ -37,7 +37,7 @@ from resources.context import Context
 from resources.ledger.alerts import raise_alert
 from resources.ledger.intents import fingerprint, intents_of
 from resources.ledger.jobs import JobRow, find_job, known_provider_jobs
-from resources.ledger.leases import Lease, fenced
+from resources.ledger.leases import BackgroundHeartbeat, Lease, fenced
 from resources.providers.port import (
     Ambiguous,
     BatchClient,
@@ -93,7 +93,9 @@ def hand_over(
         on_uploaded=partial(write_input, context, lease, intended),
     )
     try:
-        created = client.create(new)
+        # An upload may take longer than the lease lasts.
+        with BackgroundHeartbeat(context.ledger, lease):
+            created = client.create(new)
     except Ambiguous as error:
         write_later(
             context, lease, intended, to_text(context.ledger.clock() + next_delay(0, context.rng))
@@ -188,6 +190,7 @@ def _refused(context: Context, lease: Lease, job: JobRow, error: Refused) -> Non
             context,
             job.version_no,
             f"{job.provider} refused {job.id}: {error.failure} ({error.code or 'no code'})",
+            kind=error.failure if error.failure in ("auth", "quota") else "refused",
         )
 
 

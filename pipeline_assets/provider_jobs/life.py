@@ -16,6 +16,7 @@ from sqlalchemy import Connection
 from pipeline_assets.operating import Operating
 from pipeline_assets.provider_jobs.limits import value_of
 from pipeline_assets.provider_jobs.polling import FIRST_DELAY, internal_deadline, next_delay
+from pipeline_assets.recovery.holds import HoldKind, hold
 from resources.clock import to_text
 from resources.context import Context
 from resources.ledger.alerts import clear_alerts, raise_alert
@@ -23,9 +24,8 @@ from resources.ledger.batches import records_of, reload_batch
 from resources.ledger.intents import record_intent, settle_intent
 from resources.ledger.jobs import JobRow, move_job, reload_job, update_job
 from resources.ledger.leases import Lease, fenced
-from resources.ledger.moves import Cause, batch_chain, move_records, move_version
+from resources.ledger.moves import Cause, batch_chain, move_records
 from resources.ledger.reservations import release_reservation, reserve
-from resources.ledger.versions import state_of
 from resources.providers.capabilities import Capability
 from resources.providers.port import BatchClient, Counts, Job, RemoteFile
 
@@ -308,13 +308,11 @@ def write_ended(context: Context, lease: Lease, job: JobRow, found: Job) -> None
         move_job(connection, context.ledger, now, now.state, "results_available", cause)
 
 
-def hold_version(context: Context, version_no: int, reason: str) -> None:
+def hold_version(
+    context: Context, version_no: int, reason: str, kind: HoldKind = "refused"
+) -> None:
     """Stop new submissions of a version; what is under way goes on. A held one stays as it is."""
-    with context.ledger.write() as connection:
-        if state_of(connection, version_no) != "active":
-            return
-        cause = context.cause(reason, STAGE)
-        move_version(connection, context.ledger.dialect, version_no, "active", "held", cause)
+    hold(context, version_no, kind, reason)
 
 
 def _move_members(

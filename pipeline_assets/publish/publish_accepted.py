@@ -30,11 +30,14 @@ from resources.ledger.archive import (
 )
 from resources.ledger.batches import COMPLETE, Batch, find_batches
 from resources.ledger.judgements import (
+    accepted_of_batch,
+    accepted_of_late,
     has_record_in_state,
-    records_in_state,
+    late_record_in_state,
     reviewed_records,
 )
-from resources.ledger.leases import Lease, fenced, held
+from resources.ledger.late import find_late_answers
+from resources.ledger.leases import Lease, LeaseHeld, fenced, held
 from resources.ledger.moves import batch_chain, move_records
 
 
@@ -69,6 +72,7 @@ class PublishReport:
         replaced: documents whose earlier entry was replaced.
         superseded: accepted records whose document has a newer published record; never published.
         restored: documents that went back to earlier bytes and show those values again.
+        busy: batches that another worker is at.
     """
 
     published: int
@@ -76,6 +80,16 @@ class PublishReport:
     replaced: int
     superseded: int = 0
     restored: int = 0
+    busy: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Staged:
+    """A staging frame that is published together: a batch's own, or one of late answers."""
+
+    batch: Batch
+    artifact: str
+    late_no: int | None = None
 
 
 def publish_accepted(context: Context, version: OpenVersion) -> PublishReport:
@@ -86,23 +100,22 @@ def publish_accepted(context: Context, version: OpenVersion) -> PublishReport:
         StagedValuesDiffer: staging and judgement disagree.
         ArtifactDamaged: a staging file's bytes are not those that were judged.
         ArtifactMissing: a staging file or thumbnail is not in the store.
-        LeaseHeld: another worker is at one of the batches.
     """
-    todo = [
-        batch
-        for batch in find_batches(context.ledger, version.version_no, COMPLETE)
-        if batch.staging_artifact is not None
-    ]
     done = PublishReport(0, 0, 0)
+    busy = []
     context.progress.start("publishing", None)
-    for batch in todo:
-        if not _has_accepted(context, batch):
+    for staged in _staged(context, version):
+        if not _has_accepted(context, staged):
             continue
-        with (
-            held(context.ledger, batch.lease_name, context.worker) as lease,
-            without_garbage_collector(),
-        ):
-            counts = _publish_batch(context, version, lease, batch)
+        try:
+            with (
+                held(context.ledger, staged.batch.lease_name, context.worker) as lease,
+                without_garbage_collector(),
+            ):
+                counts = _publish(context, version, lease, staged)
+        except LeaseHeld:
+            busy.append(staged.batch.batch_id)
+            continue
         done = PublishReport(
             done.published + counts.published,
             done.already + counts.already,
@@ -111,26 +124,50 @@ def publish_accepted(context: Context, version: OpenVersion) -> PublishReport:
         )
         context.progress.advance(counts.published)
     context.progress.finish()
-    return replace(done, restored=restore_current(context, version))
+    return replace(done, restored=restore_current(context, version), busy=tuple(busy))
 
 
-def _has_accepted(context: Context, batch: Batch) -> bool:
+def _staged(context: Context, version: OpenVersion) -> list[_Staged]:
+    batches = {
+        batch.batch_no: batch
+        for batch in find_batches(context.ledger, version.version_no, COMPLETE)
+    }
+    own = [
+        _Staged(batch, batch.staging_artifact)
+        for batch in batches.values()
+        if batch.staging_artifact is not None
+    ]
+    late = [
+        _Staged(batches[entry.batch_no], entry.staging_artifact, entry.late_no)
+        for entry in find_late_answers(context.ledger, version.version_no, judged=True)
+        if entry.staging_artifact is not None and entry.batch_no in batches
+    ]
+    return own + late
+
+
+def _has_accepted(context: Context, staged: _Staged) -> bool:
     with context.ledger.read() as connection:
-        return has_record_in_state(connection, batch, "accepted")
+        if staged.late_no is None:
+            return has_record_in_state(connection, staged.batch, "accepted")
+        return late_record_in_state(connection, staged.late_no, "accepted")
 
 
-def _publish_batch(
-    context: Context, version: OpenVersion, lease: Lease, batch: Batch
+def _publish(
+    context: Context, version: OpenVersion, lease: Lease, staged: _Staged
 ) -> PublishReport:
-    assert batch.staging_artifact is not None  # noqa: S101 - filtered by the caller
+    batch = staged.batch
     # A file changed in place would carry other values, or other search text, under a right digest.
-    context.artifacts.verify("frame", batch.staging_artifact)
-    staging = read_frame(STAGING, context.artifacts.require("frame", batch.staging_artifact))
+    context.artifacts.verify("frame", staged.artifact)
+    staging = read_frame(STAGING, context.artifacts.require("frame", staged.artifact))
     key = parser_settings(version.spec).key
     ledger = context.ledger
     with fenced(ledger, lease) as connection:
         lock_archive(connection, ledger)
-        accepted = records_in_state(connection, ledger, batch, "accepted")
+        accepted = (
+            accepted_of_batch(connection, ledger, batch)
+            if staged.late_no is None
+            else accepted_of_late(connection, ledger, staging)
+        )
         candidates = _candidates(connection, context, batch, accepted, staging, key)
         done = delivered(connection, ledger, candidates)
         fresh = candidates.join(done, on="record_no", how="anti", maintain_order="left")

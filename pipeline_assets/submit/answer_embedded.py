@@ -16,7 +16,7 @@ from resources.artifacts import ArtifactWriter, Stored
 from resources.batched import batched
 from resources.context import Context
 from resources.ledger.batches import Batch, find_batches, records_of, reload_batch, update_batch
-from resources.ledger.leases import Heartbeat, Lease, fenced, held
+from resources.ledger.leases import Heartbeat, Lease, LeaseHeld, fenced, held
 from resources.ledger.moves import batch_chain, move_batch, move_records
 from resources.ledger.results import store_result_file
 from resources.providers.port import EmbeddedProvider, split_lines
@@ -26,23 +26,48 @@ WRITTEN_AT_ONCE = 100
 _OPEN = ("prepared", "submitting", "submitted", "running")
 
 
-def answer_embedded(context: Context, version: OpenVersion) -> list[Batch]:
-    """Answer every batch of the version that has no results yet; those batches are returned.
+def answer_embedded(
+    context: Context, version: OpenVersion, most: int | None = None
+) -> tuple[list[Batch], dict[str, str]]:
+    """Answer the batches of the version that have no results yet.
+
+    Args:
+        context: the open resources.
+        version: the version, not held.
+        most: answer no more batches than this; None for all.
+
+    Returns:
+        The batches answered, and why others were not (batch id → reason).
 
     Raises:
         ArtifactDamaged: a request file's bytes are not those that were frozen.
-        LeaseHeld: another worker is at one of the batches.
     """
-    todo = find_batches(context.ledger, version.version_no, _OPEN)
+    todo = find_batches(context.ledger, version.version_no, _OPEN)[:most]
     provider = embedded_provider(version)
+    answered: list[Batch] = []
+    waiting: dict[str, str] = {}
     context.progress.start("answers", sum(batch.expected_records for batch in todo))
     for batch in todo:
-        with held(context.ledger, batch.lease_name, context.worker) as lease:
-            _record_intent(context, lease, batch)
-            stored, lines = _answer(context, lease, provider, batch)
-            _record_results(context, lease, batch, stored, lines)
+        try:
+            with held(context.ledger, batch.lease_name, context.worker) as lease:
+                if not _still_open(context, batch):
+                    continue
+                _record_intent(context, lease, batch)
+                stored, lines = _answer(context, lease, provider, batch)
+                _record_results(context, lease, batch, stored, lines)
+        except LeaseHeld as error:
+            # Not its failure and not ours: the other one goes on with it.
+            waiting[batch.batch_id] = str(error)
+            continue
+        answered.append(batch)
     context.progress.finish()
-    return todo
+    return answered, waiting
+
+
+def _still_open(context: Context, batch: Batch) -> bool:
+    """Another worker may have answered it between the look and the lease."""
+    with context.ledger.read() as connection:
+        return reload_batch(connection, batch.batch_no).state in _OPEN
 
 
 def _record_intent(context: Context, lease: Lease, batch: Batch) -> None:

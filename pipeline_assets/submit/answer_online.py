@@ -81,7 +81,10 @@ def answer_online(
         return None
     if answers.stopped in STOPPING:
         hold_version(
-            context, job.version_no, f"{job.provider} ended the online calls: {answers.stopped}"
+            context,
+            job.version_no,
+            f"{job.provider} ended the online calls: {answers.stopped}",
+            kind="auth" if answers.stopped == "auth" else "quota",
         )
     later = answers.window.blocked_until or context.ledger.clock() + PAUSE
     write_later(context, lease, job, to_text(later))

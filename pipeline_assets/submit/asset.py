@@ -61,6 +61,8 @@ def provider_batches(
         "model": version.spec.model,
         "seconds": round(time.monotonic() - started, 3),
     }
+    if report.held is not None:
+        metadata["held"] = {"kind": report.held.kind, "since": report.held.since}
     if report.waiting:
         metadata["waiting"] = report.waiting
         for name, why in report.waiting.items():

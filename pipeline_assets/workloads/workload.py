@@ -146,6 +146,10 @@ class Workload:
         thresholds: the thresholds file's bytes, digested.
         check_answer: the answer in its normal form, which `decode` takes; raises AnswerMalformed
             or AnswerInvalid.
+        echoed: answers in the normal form → the reference by which each calls its document; null
+            where it has none. Cheap, and for a whole column at once.
+        identical_duplicates: what several equal result lines of one attempt mean. `count_once`:
+            one result, told several times; `distrust`: a conflict, none is used.
         decode: answers of a shard → columns.
         rules: in the order they run.
         baseline: the built-in rules as a provider's answer, for a given model name.
@@ -163,6 +167,8 @@ class Workload:
     output_schema: bytes
     thresholds: bytes
     check_answer: Callable[[str], str]
+    echoed: Callable[[pl.Expr], pl.Expr]
+    identical_duplicates: Literal["count_once", "distrust"]
     decode: Callable[[Sequence[str]], Decoded]
     rules: tuple[Rule, ...]
     baseline: Callable[[str, list[RequestPage]], bytes]

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, select, update
 
 from resources.ledger.engine import Ledger
 from resources.ledger.leases import Lease
-from resources.ledger.schema import batches, manifests
+from resources.ledger.schema import batch_parents, batches, manifests
 
 COMPLETE = ("completed", "completed_with_errors", "retry_required")
 """States in which every record of a batch has a disposition."""
@@ -124,3 +124,61 @@ def _batch(row: object) -> Batch:
     ordinal = int(batch_id.rsplit("-b", 1)[1]) - 1
     fields = {name: getattr(row, name) for name in Batch.__dataclass_fields__ if name != "ordinal"}
     return Batch(**fields, ordinal=ordinal)
+
+
+def earlier_attempts(connection: Connection, ledger: Ledger, batch: Batch) -> pl.DataFrame:
+    """Earlier attempts, in other batches, at the records of a batch.
+
+    Returns:
+        attempt_no, record_no, record_id, batch_key, first_attempt_no (of their batch).
+    """
+    return ledger.dialect.fetch(
+        connection,
+        "SELECT e.attempt_no, e.record_no, r.record_id, b.batch_key, b.first_attempt_no "
+        "FROM attempts a JOIN attempts e ON e.record_no = a.record_no "
+        "AND e.attempt_no < a.attempt_no JOIN batches b ON b.batch_no = e.batch_no "
+        "JOIN records r ON r.record_no = e.record_no "
+        "WHERE a.attempt_no BETWEEN ? AND ? ORDER BY e.attempt_no",
+        {
+            "attempt_no": pl.Int64,
+            "record_no": pl.Int64,
+            "record_id": pl.String,
+            "batch_key": pl.String,
+            "first_attempt_no": pl.Int64,
+        },
+        (batch.first_attempt_no, batch.last_attempt_no),
+    )
+
+
+def has_parents(connection: Connection, batch_no: int) -> bool:
+    """Does the batch hold another attempt at records of earlier ones?"""
+    return (
+        connection.execute(
+            select(batch_parents.c.parent_batch_no)
+            .where(batch_parents.c.batch_no == batch_no)
+            .limit(1)
+        ).first()
+        is not None
+    )
+
+
+def retried_batches(connection: Connection, ledger: Ledger, version_no: int) -> pl.DataFrame:
+    """Batches of a version that wait for retries, and how those stand.
+
+    Returns:
+        batch_no, open: records that are still tried again, failed: records that were given up.
+    """
+    return ledger.dialect.fetch(
+        connection,
+        "SELECT b.batch_no, "
+        "COUNT(CASE WHEN s.state IN ('queued', 'prepared', 'submitted', 'retry_wait') THEN 1 END), "
+        "COUNT(CASE WHEN s.state IN ('dead_letter', 'discarded', 'cancelled', 'rejected') "
+        "THEN 1 END) FROM batches b "
+        "LEFT JOIN retry_decisions t "
+        "ON t.attempt_no BETWEEN b.first_attempt_no AND b.last_attempt_no "
+        "LEFT JOIN record_state s ON s.record_no = t.record_no "
+        "WHERE b.version_no = ? AND b.state = 'retry_required' "
+        "GROUP BY b.batch_no ORDER BY b.batch_no",
+        {"batch_no": pl.Int64, "open": pl.Int64, "failed": pl.Int64},
+        (version_no,),
+    )

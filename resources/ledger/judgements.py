@@ -53,6 +53,26 @@ def facts_of(connection: Connection, ledger: Ledger, parser_key: str, batch: Bat
     )
 
 
+def facts_of_late(
+    connection: Connection, ledger: Ledger, parser_key: str, late_no: int
+) -> pl.DataFrame:
+    """What the parsed text says about records that were answered late (`FACTS_SCHEMA`).
+
+    Those of every set that came in with the same batch, this one's among them.
+    """
+    return ledger.dialect.fetch(
+        connection,
+        "SELECT DISTINCT r.record_no, r.record_id, r.document_no, r.checksum, p.language, "
+        "p.languages, p.text_pack FROM late_answers w "
+        "JOIN late_results l ON l.batch_no = w.batch_no AND l.used = 1 "
+        "JOIN records r ON r.record_no = l.record_no "
+        "LEFT JOIN parses p ON p.checksum = r.checksum AND p.parser_key = ? "
+        "WHERE w.late_no = ? ORDER BY r.record_no",
+        FACTS_SCHEMA,
+        (parser_key, late_no),
+    )
+
+
 def unjudged_batches(connection: Connection, ledger: Ledger, version_no: int) -> pl.DataFrame:
     """Batches of a version whose answers are collected and not judged: batch_no."""
     return ledger.dialect.fetch(
@@ -94,17 +114,62 @@ def has_record_in_state(connection: Connection, batch: Batch, state: str) -> boo
     return found.first() is not None
 
 
-def records_in_state(
-    connection: Connection, ledger: Ledger, batch: Batch, state: str
-) -> pl.DataFrame:
-    """The records of a batch that are in a state: record_no, attempt_no, request_digest."""
+def late_record_in_state(connection: Connection, late_no: int, state: str) -> bool:
+    """Is any record that was answered late, with the same batch as a set, in a state?"""
+    found = connection.execute(
+        text(
+            "SELECT 1 FROM late_answers w "
+            "JOIN late_results l ON l.batch_no = w.batch_no AND l.used = 1 "
+            "JOIN record_state s ON s.record_no = l.record_no "
+            "WHERE w.late_no = :late_no AND s.state = :state LIMIT 1"
+        ),
+        {"late_no": late_no, "state": state},
+    )
+    return found.first() is not None
+
+
+_ACCEPTED_SCHEMA = {"record_no": pl.Int64, "attempt_no": pl.Int64, "request_digest": pl.String}
+# A record that was tried again is published from the attempt that was judged last.
+_JUDGED_LAST = (
+    "NOT EXISTS (SELECT 1 FROM attempts n JOIN judgements k ON k.attempt_no = n.attempt_no "
+    "WHERE n.record_no = a.record_no AND n.attempt_no > a.attempt_no)"
+)
+
+
+def accepted_of_batch(connection: Connection, ledger: Ledger, batch: Batch) -> pl.DataFrame:
+    """The accepted records whose newest judgement is of this batch's attempt.
+
+    Returns:
+        record_no, attempt_no, request_digest, by attempt.
+    """
     return ledger.dialect.fetch(
         connection,
-        "SELECT a.record_no, a.attempt_no, a.request_digest FROM attempts a "
-        "JOIN record_state s ON s.record_no = a.record_no "
-        "WHERE a.attempt_no BETWEEN ? AND ? AND s.state = ? ORDER BY a.attempt_no",
-        {"record_no": pl.Int64, "attempt_no": pl.Int64, "request_digest": pl.String},
-        (batch.first_attempt_no, batch.last_attempt_no, state),
+        "SELECT a.record_no, a.attempt_no, a.request_digest FROM attempts a "  # noqa: S608
+        "JOIN judgements j ON j.attempt_no = a.attempt_no "
+        "JOIN record_state s ON s.record_no = a.record_no AND s.state = 'accepted' "
+        f"WHERE a.attempt_no BETWEEN ? AND ? AND {_JUDGED_LAST} ORDER BY a.attempt_no",
+        _ACCEPTED_SCHEMA,
+        (batch.first_attempt_no, batch.last_attempt_no),
+    )
+
+
+def accepted_of_late(connection: Connection, ledger: Ledger, staged: pl.DataFrame) -> pl.DataFrame:
+    """The same of a set of late answers, whose attempts are of earlier batches.
+
+    Args:
+        connection: inside a write transaction.
+        ledger: the ledger.
+        staged: attempt_no of the set's staging frame.
+    """
+    ledger.dialect.stage(connection, "stage_staged", staged.select("attempt_no"))
+    return ledger.dialect.fetch(
+        connection,
+        "SELECT a.record_no, a.attempt_no, a.request_digest FROM stage_staged g "  # noqa: S608
+        "JOIN attempts a ON a.attempt_no = g.attempt_no "
+        "JOIN judgements j ON j.attempt_no = a.attempt_no "
+        "JOIN record_state s ON s.record_no = a.record_no AND s.state = 'accepted' "
+        f"WHERE {_JUDGED_LAST} ORDER BY a.attempt_no",
+        _ACCEPTED_SCHEMA,
     )
 
 

@@ -9,17 +9,19 @@ taken over carries an old token and is refused.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, select, text, update
+from sqlalchemy import Connection, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from resources.clock import to_text
 from resources.ledger.engine import Ledger
-from resources.ledger.schema import leases
+from resources.ledger.errors import LedgerError
+from resources.ledger.schema import leases, refused_commits
 
 LEASE_SECONDS = 300
 """How long a lease lasts unless renewed: above the longest shard transaction by far, and short
@@ -49,7 +51,10 @@ class LeaseHeld(Exception):
 class LeaseLost(Exception):
     """The lease changed hands before the commit, which was refused."""
 
+    why = "lost"
+
     def __init__(self, lease: Lease) -> None:
+        self.lease = lease
         super().__init__(
             f"{lease.owner} lost {lease.name} (token {lease.token}) to another worker; its commit "
             "was refused and nothing was written. The other worker goes on with the step."
@@ -59,7 +64,10 @@ class LeaseLost(Exception):
 class LeaseExpired(LeaseLost):
     """The lease ran out before the commit, which was refused though nobody took it over yet."""
 
+    why = "expired"
+
     def __init__(self, lease: Lease, expires_at: str) -> None:
+        self.lease = lease
         Exception.__init__(
             self,
             f"the lease of {lease.owner} on {lease.name} ran out at {expires_at}, so its commit "
@@ -155,6 +163,42 @@ def seal(connection: Connection, lease: Lease) -> None:
     )
 
 
+class BackgroundHeartbeat:
+    """Keeps a lease alive while one call blocks, such as an upload: a thread renews it.
+
+    It renews by the time of this machine and ends with the block; a lease that was lost meanwhile
+    stays lost, and the commit after the block is refused.
+
+    Args:
+        ledger: the ledger.
+        lease: the lease to keep.
+        seconds: how long each renewal lasts; it is renewed after a third of that.
+    """
+
+    def __init__(self, ledger: Ledger, lease: Lease, seconds: int = LEASE_SECONDS) -> None:
+        self._ledger = ledger
+        self._lease = lease
+        self._seconds = seconds
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
+
+    def __enter__(self) -> BackgroundHeartbeat:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _beat(self) -> None:
+        while not self._over.wait(self._seconds / 3):
+            try:
+                renew(self._ledger, self._lease, self._seconds)
+            except (LedgerError, LeaseLost):
+                # What cannot be renewed runs out, and the commit says so.
+                return
+
+
 class Heartbeat:
     """Keeps a lease alive through a long loop; beating costs nothing until it is due.
 
@@ -202,10 +246,34 @@ def held(ledger: Ledger, name: str, owner: str, seconds: int = LEASE_SECONDS) ->
 def fenced(ledger: Ledger, lease: Lease) -> Iterator[Connection]:
     """A write transaction that commits only while the lease is held.
 
+    A commit that came too late is refused, and that is recorded.
+
     Raises:
         LeaseLost: the lease changed hands; nothing was written.
     """
+    try:
+        with ledger.write() as connection:
+            fence(connection, ledger, lease)
+            yield connection
+            seal(connection, lease)
+    except LeaseLost as lost:
+        if lost.lease == lease:
+            _record_refusal(ledger, lost)
+        raise
+
+
+def _record_refusal(ledger: Ledger, lost: LeaseLost) -> None:
+    """Note a refused commit, with who has the lease now; the transaction is rolled back by then."""
     with ledger.write() as connection:
-        fence(connection, ledger, lease)
-        yield connection
-        seal(connection, lease)
+        now = connection.execute(select(leases).where(leases.c.name == lost.lease.name)).first()
+        connection.execute(
+            insert(refused_commits).values(
+                lease=lost.lease.name,
+                owner=lost.lease.owner,
+                token=lost.lease.token,
+                found_owner=None if now is None else now.owner,
+                found_token=None if now is None else now.token,
+                why=lost.why,
+                refused_at=ledger.now(),
+            )
+        )

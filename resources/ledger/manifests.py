@@ -27,6 +27,7 @@ from resources.ledger.moves import (
 )
 from resources.ledger.schema import (
     attempts,
+    batch_parents,
     batches,
     manifests,
     record_state,
@@ -34,6 +35,9 @@ from resources.ledger.schema import (
     renderings,
 )
 from resources.ledger.transitions import START
+
+FIRST_ATTEMPT = "first"
+"""The recovery path of an attempt that recovers nothing."""
 
 
 class ManifestChanged(Exception):
@@ -93,7 +97,8 @@ class BatchPlan:
         request_bytes: size of the file.
         rows: document_no, source_version_no, checksum, record_id, operation, replay_reason,
             request_digest, offset, length; in file order. For requests that leave the house also
-            pages, pages_sent, tokens, redactions.
+            pages, pages_sent, tokens, redactions. For records that exist already also record_no,
+            state, ordinal, recovery_path, parent_attempt_no, parent_batch_no.
         mode: of this batch alone, None for the manifest's.
         endpoint: the provider's endpoint, None where there is none.
         input_tokens: of all its prompts, by estimate; None where nobody counts them.
@@ -234,10 +239,59 @@ def _store_batch(
     ).inserted_primary_key
     assert key is not None  # noqa: S101 - a single insert returns its key
     batch_no = int(key[0])
-    rows = batch.rows.with_row_index("index").with_columns(
-        record_no=pl.col("index").cast(pl.Int64) + first_record,
-        attempt_no=pl.col("index").cast(pl.Int64) + first_attempt,
+    index = pl.int_range(pl.len(), dtype=pl.Int64)
+    rows = batch.rows.with_columns(attempt_no=index + first_attempt)
+    again = "record_no" in rows.columns
+    if not again:
+        rows = rows.with_columns(
+            record_no=index + first_record,
+            ordinal=pl.lit(1, dtype=pl.Int64),
+            recovery_path=pl.lit(FIRST_ATTEMPT),
+            parent_attempt_no=pl.lit(None, dtype=pl.Int64),
+        )
+    dialect = ledger.dialect
+    dialect.load(
+        connection,
+        attempts,
+        rows.select(
+            "attempt_no",
+            "record_no",
+            "ordinal",
+            "recovery_path",
+            "request_digest",
+            "parent_attempt_no",
+            batch_no=pl.lit(batch_no, dtype=pl.Int64),
+            request_offset="offset",
+            request_length="length",
+        ),
     )
+    if "pages_sent" in rows.columns:
+        dialect.load(
+            connection,
+            renderings,
+            # Repeated bytes of a ledger that did not note it yet have nothing to say.
+            rows.filter(pl.col("pages_sent").is_not_null()).select(
+                "attempt_no", "pages", "pages_sent", "tokens", "redactions"
+            ),
+        )
+    move_batch(connection, dialect, batch_no, START, "prepared", cause)
+    if again:
+        _prepare_again(connection, ledger, rows, batch_no, cause)
+    else:
+        _create_records(connection, ledger, plan, batch, rows, manifest_no, batch_no, cause)
+    return batch_no
+
+
+def _create_records(
+    connection: Connection,
+    ledger: Ledger,
+    plan: ManifestPlan,
+    batch: BatchPlan,
+    rows: pl.DataFrame,
+    manifest_no: int,
+    batch_no: int,
+    cause: Cause,
+) -> None:
     dialect = ledger.dialect
     dialect.load(
         connection,
@@ -264,28 +318,29 @@ def _store_batch(
             shard=pl.lit(batch.ordinal, dtype=pl.Int64),
         ),
     )
-    dialect.load(
-        connection,
-        attempts,
-        rows.select(
-            "attempt_no",
-            "record_no",
-            "request_digest",
-            batch_no=pl.lit(batch_no, dtype=pl.Int64),
-            ordinal=pl.lit(1, dtype=pl.Int64),
-            recovery_path=pl.lit("first"),
-            request_offset="offset",
-            request_length="length",
-        ),
-    )
-    if "pages_sent" in rows.columns:
-        dialect.load(
-            connection,
-            renderings,
-            rows.select("attempt_no", "pages", "pages_sent", "tokens", "redactions"),
-        )
     chain = batch_chain(batch_no)
-    move_batch(connection, dialect, batch_no, START, "prepared", cause)
     create_records(connection, dialect, rows["record_no"], cause, chain)
     move_records(connection, dialect, rows["record_no"], "queued", "prepared", cause, chain)
-    return batch_no
+
+
+def _prepare_again(
+    connection: Connection, ledger: Ledger, rows: pl.DataFrame, batch_no: int, cause: Cause
+) -> None:
+    """Another attempt at records that exist, and which batches it follows."""
+    for (state,), part in rows.group_by("state", maintain_order=True):
+        move_records(
+            connection,
+            ledger.dialect,
+            part["record_no"],
+            str(state),
+            "prepared",
+            cause,
+            batch_chain(batch_no),
+        )
+    connection.execute(
+        insert(batch_parents),
+        [
+            {"batch_no": batch_no, "parent_batch_no": parent}
+            for parent in rows["parent_batch_no"].unique().sort()
+        ],
+    )

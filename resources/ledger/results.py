@@ -9,6 +9,7 @@ from __future__ import annotations
 import polars as pl
 from sqlalchemy import Connection, func, insert, select
 
+from resources.ledger.batches import Batch
 from resources.ledger.engine import Ledger
 from resources.ledger.schema import dispositions, result_files, results
 
@@ -32,6 +33,16 @@ DISPOSITION_SCHEMA = {
     "output_tokens": pl.Int64,
     "cached_tokens": pl.Int64,
 }
+
+_STANDING = (
+    "SELECT a.record_no, s.state, {newest} FROM attempts a "
+    "JOIN record_state s ON s.record_no = a.record_no "
+    "WHERE a.attempt_no BETWEEN ? AND ? ORDER BY a.attempt_no"
+)
+_NEWEST_JUDGED = (
+    "(SELECT MAX(j.attempt_no) FROM attempts n JOIN judgements j "
+    "ON j.attempt_no = n.attempt_no WHERE n.record_no = a.record_no)"
+)
 
 
 def store_result_file(
@@ -95,3 +106,22 @@ def count_dispositions(connection: Connection, first_attempt: int, last_attempt:
     return connection.execute(
         select(func.count()).where(dispositions.c.attempt_no.between(first_attempt, last_attempt))
     ).scalar_one()
+
+
+def standing_of(
+    connection: Connection, ledger: Ledger, batch: Batch, *, judged: bool
+) -> pl.DataFrame:
+    """Where the records of a batch stand: record_no, state, judged_attempt_no.
+
+    Args:
+        connection: inside a transaction.
+        ledger: the ledger.
+        batch: the batch.
+        judged: look up the newest judged attempt of each record too; else it is null.
+    """
+    return ledger.dialect.fetch(
+        connection,
+        _STANDING.format(newest=_NEWEST_JUDGED if judged else "CAST(NULL AS BIGINT)"),
+        {"record_no": pl.Int64, "state": pl.String, "judged_attempt_no": pl.Int64},
+        (batch.first_attempt_no, batch.last_attempt_no),
+    )

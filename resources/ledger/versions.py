@@ -1,19 +1,21 @@
 """Processing versions in the ledger: frozen at first use, never edited.
 
-Belongs here: freezing, reading and the state of a version, and its operating settings. Does not
-belong here: computing a digest (`partitions/processing_version.py`).
+Belongs here: freezing, reading and the state of a version with the moves that led there, and its
+operating settings. Does not belong here: computing a digest (`partitions/processing_version.py`)
+and what a hold is for (`pipeline_assets/recovery/holds.py`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, Select, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from resources.ledger.engine import Ledger
-from resources.ledger.moves import Cause, move_version
-from resources.ledger.schema import operating_settings, processing_versions
+from resources.ledger.moves import Cause, move_version, version_chain
+from resources.ledger.schema import moves, operating_settings, processing_versions
 from resources.ledger.transitions import START
 
 
@@ -48,6 +50,19 @@ class FrozenVersion:
     digest: str
     state: str
     state_reason: str
+
+
+@dataclass(frozen=True)
+class VersionMove:
+    """One journal row of a version: what it went to, why, when, and by whom."""
+
+    move_no: int
+    from_state: str
+    to_state: str
+    reason: str
+    actor: str
+    cause: str
+    moved_at: str
 
 
 def freeze(
@@ -111,6 +126,27 @@ def state_of(connection: Connection, version_no: int) -> str:
     )
 
 
+def key_of(connection: Connection, version_no: int) -> str:
+    """The key of a version, inside a transaction."""
+    return str(
+        connection.execute(
+            select(processing_versions.c.key).where(processing_versions.c.version_no == version_no)
+        ).scalar_one()
+    )
+
+
+def newest_move(connection: Connection, version_no: int) -> VersionMove | None:
+    """The last move of a version; None where it was never moved, not even frozen."""
+    row = connection.execute(_moves(version_no).order_by(moves.c.move_no.desc()).limit(1)).first()
+    return None if row is None else VersionMove(*row)
+
+
+def moves_of(connection: Connection, version_no: int) -> list[VersionMove]:
+    """Every move of a version, oldest first."""
+    rows = connection.execute(_moves(version_no).order_by(moves.c.move_no))
+    return [VersionMove(*row) for row in rows]
+
+
 def list_versions(ledger: Ledger) -> list[FrozenVersion]:
     """Every version that was ever used, oldest first."""
     with ledger.read() as connection:
@@ -164,6 +200,13 @@ def all_operating(ledger: Ledger, version_no: int) -> dict[str, str]:
             .order_by(table.version_no.is_not(None), table.setting_no)
         )
         return {row.name: row.value for row in rows}
+
+
+def _moves(version_no: int) -> Select[Any]:
+    table = moves.c
+    return select(*(table[name] for name in VersionMove.__dataclass_fields__)).where(
+        table.chain == version_chain(version_no)
+    )
 
 
 def _row(connection: Connection, key: str) -> FrozenVersion | None:

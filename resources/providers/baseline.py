@@ -116,3 +116,16 @@ def encode_body(model: str, document: str, pages: list[tuple[int, str]]) -> byte
 def encode_request(custom_id: str, body: bytes) -> bytes:
     """A request line around a body, without the newline."""
     return msgspec.json.encode(Request(custom_id, msgspec.Raw(body)))
+
+
+def decode_request(line: bytes) -> tuple[str, bytes]:
+    """The custom id and the exact body bytes of a request line.
+
+    Raises:
+        MalformedLine: it is not one of ours.
+    """
+    try:
+        request = msgspec.json.decode(line, type=Request)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise MalformedLine(f"not a baseline request: {type(error).__name__}") from error
+    return request.custom_id, bytes(request.body)

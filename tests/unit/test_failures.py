@@ -81,11 +81,35 @@ def refused(status: int, code: str | None = None) -> ResultLine:
         ),
         pytest.param(line(302), "permanent_failure", "invalid_request", id="redirected"),
         pytest.param(line(-1), "permanent_failure", "invalid_request", id="no-such-status"),
-        pytest.param(refused(401), "permanent_failure", "auth", id="unauthorised"),
-        pytest.param(refused(403), "permanent_failure", "auth", id="forbidden"),
-        pytest.param(refused(402), "permanent_failure", "quota", id="payment"),
+        pytest.param(refused(401), "retryable_failure", "auth", id="unauthorised"),
+        pytest.param(refused(403), "retryable_failure", "auth", id="forbidden"),
+        pytest.param(refused(402), "retryable_failure", "quota", id="payment"),
         pytest.param(
-            refused(429, "insufficient_quota"), "permanent_failure", "quota", id="quota-as-429"
+            refused(429, "insufficient_quota"), "retryable_failure", "quota", id="quota-as-429"
+        ),
+        pytest.param(refused(413), "permanent_failure", "too_large", id="entity-too-large"),
+        pytest.param(
+            refused(413, "request_too_large"), "permanent_failure", "too_large", id="size-as-413"
+        ),
+        *(
+            pytest.param(refused(400, code), "permanent_failure", "too_large", id=code)
+            for code in (
+                "context_length_exceeded",
+                "request_too_large",
+                "string_above_max_length",
+            )
+        ),
+        pytest.param(
+            refused(400, "string_below_min_length"),
+            "permanent_failure",
+            "invalid_request",
+            id="another-code",
+        ),
+        pytest.param(
+            refused(200, "context_length_exceeded"),
+            "retryable_failure",
+            "transport",
+            id="no-answer-but-200",
         ),
     ],
 )
@@ -119,7 +143,19 @@ def test_retryable_classes(failure_class: str) -> None:
     )
 
 
-@pytest.mark.parametrize("failure_class", ["invalid_request", "auth", "never heard of"])
+@pytest.mark.parametrize(
+    "failure_class",
+    [
+        "invalid_request",
+        "unsupported",
+        "refused",
+        "content_filtered",
+        "too_large",
+        "malformed_json",
+        "schema_violation",
+        "never heard of",
+    ],
+)
 def test_every_other_class_is_permanent(failure_class: str) -> None:
     verdict = unanswered("provider_failed", failure_class, None)
     assert verdict.disposition == "permanent_failure"

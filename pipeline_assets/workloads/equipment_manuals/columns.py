@@ -46,6 +46,7 @@ _ANSWER = pl.Struct(
 _SINGLE_FIELDS = ("title", "language", "description")
 _DECODER = msgspec.json.Decoder(Answer)
 _ENCODER = msgspec.json.Encoder()
+_ECHO = r'^\{"document":"([^"\\]*)"'
 _NAMES = "document|title|product_identifiers|language|description|value|status|evidence|page|quote"
 _PLACE = re.compile(rf" - at `(\$(?:\.(?:{_NAMES})|\[(?:\d+|\.\.\.)\])*)`\Z")
 _HARMLESS = re.compile(
@@ -69,6 +70,15 @@ def check_answer(text: str) -> str:
         raise AnswerInvalid(_told(str(error))) from None
     except msgspec.DecodeError as error:
         raise AnswerMalformed("the answer is not JSON") from error
+
+
+def echoed(answer: pl.Expr) -> pl.Expr:
+    """The references that answers in the normal form of `check_answer` call their documents by.
+
+    Its first member, read without decoding the rest. Null for one with an escaped character: no
+    request ever calls a document so.
+    """
+    return answer.str.extract(_ECHO)
 
 
 def _told(message: str) -> str:

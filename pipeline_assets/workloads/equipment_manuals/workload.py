@@ -16,7 +16,7 @@ from pipeline_assets.workloads.equipment_manuals.canary import (
     largest,
     wrong_fields,
 )
-from pipeline_assets.workloads.equipment_manuals.columns import check_answer, decode
+from pipeline_assets.workloads.equipment_manuals.columns import check_answer, decode, echoed
 from pipeline_assets.workloads.equipment_manuals.rules import (
     frame,
     identifier_shape,
@@ -42,6 +42,8 @@ def load() -> Workload:
         output_schema=(_FOLDER / "output_schema.json").read_bytes(),
         thresholds=thresholds,
         check_answer=check_answer,
+        echoed=echoed,
+        identical_duplicates="count_once",
         decode=decode,
         rules=(
             frame.make_rule(limits),

@@ -11,7 +11,8 @@ import pytest
 from sqlalchemy import update
 
 from pipeline_assets.accept.judge_batches import judge_batches
-from pipeline_assets.collect import collect_batches as collecting
+from pipeline_assets.collect import evidence
+from pipeline_assets.collect import settle as settling
 from pipeline_assets.collect.collect_batches import collect_batches
 from pipeline_assets.collect.invariant import unbalanced_batches
 from pipeline_assets.prepare.freeze import freeze_manifest
@@ -22,7 +23,7 @@ from pipeline_assets.submit.submit_batches import submit_batches
 from pipeline_assets.versions import OpenVersion
 from resources.artifacts import ArtifactDamaged
 from resources.contracts import MANIFEST, read_frame, store_frame
-from resources.ledger.manifests import ManifestChanged
+from resources.ledger.alerts import open_alerts
 from resources.ledger.moves import move_batch
 from resources.ledger.schema import (
     attempts,
@@ -94,7 +95,7 @@ def answered(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Callable[[list[str]
         version = shop.prepare()
         provider = Scripted(version, changes)
         monkeypatch.setattr(submitting, "embedded_provider", lambda _: provider)
-        monkeypatch.setattr(collecting, "result_reader", lambda _: provider)
+        monkeypatch.setattr(evidence, "result_reader", lambda _: provider)
         assert submit_batches(shop.context, version).records == len(changes)
         return version
 
@@ -111,7 +112,7 @@ OUTCOMES = {
     "other shape": ("permanent_failure", "schema_violation", "dead_letter"),
     "alien": ("retryable_failure", "missing_result", "retry_wait"),
     "odd id": ("retryable_failure", "missing_result", "retry_wait"),
-    "truncated": ("retryable_failure", "truncated", "retry_wait"),
+    "truncated": ("retryable_failure", "truncated", "dead_letter"),
     "garbage": ("retryable_failure", "missing_result", "retry_wait"),
     "refused": ("permanent_failure", "invalid_request", "dead_letter"),
     "busy": ("retryable_failure", "overloaded", "retry_wait"),
@@ -128,7 +129,7 @@ def test_every_outcome_at_once(shop: Shop, answered: Callable[[list[str]], OpenV
     for disposition, _, _ in OUTCOMES.values():
         wanted[disposition] = wanted.get(disposition, 0) + 1
     assert report.dispositions == wanted
-    assert report.incidents == ()
+    assert report.incidents == {}
     assert (report.not_collectable, report.not_deleted, report.canaries) == ({}, {}, {})
     assert report.anomalies == {
         "duplicate_conflict": 5,
@@ -252,10 +253,10 @@ def test_dispositions_that_do_not_add_up_are_an_incident(
 ) -> None:
     version = answered(["whole", "whole"])
     with monkeypatch.context() as patch:
-        patch.setattr(collecting, "count_dispositions", lambda *_: 1)
+        patch.setattr(settling, "count_dispositions", lambda *_: 1)
         report = collect_batches(shop.context, version)
     (batch,) = shop.rows(batches)
-    assert report.incidents == (batch["batch_id"],)
+    assert list(report.incidents) == [batch["batch_id"]]
     assert report.dispositions == {}
     assert batch["state"] == "incident"
     assert (shop.rows(dispositions), shop.rows(results)) == ([], [])
@@ -327,30 +328,33 @@ def set_batch_digest(shop: Shop) -> None:
 
 @ON_ONE_DATABASE
 @pytest.mark.parametrize(
-    ("tamper", "error"),
+    ("tamper", "says"),
     [
-        pytest.param(damage("manifest"), ArtifactDamaged, id="manifest-file"),
-        pytest.param(damage("result"), ArtifactDamaged, id="result-file"),
-        pytest.param(replace_manifest, ManifestChanged, id="another-manifest"),
-        pytest.param(set_batch_digest, ManifestChanged, id="digest-beside-the-batch"),
-        pytest.param(set_attempt(request_digest="0" * 64), ManifestChanged, id="request-digest"),
-        pytest.param(set_attempt(request_offset=1), ManifestChanged, id="request-offset"),
-        pytest.param(set_attempt(record_no=999), ManifestChanged, id="record-that-is-not-there"),
-        pytest.param(swap_records, ManifestChanged, id="records-swapped"),
+        pytest.param(damage("manifest"), "was changed", id="manifest-file"),
+        pytest.param(damage("result"), "was changed", id="result-file"),
+        pytest.param(replace_manifest, "never changes", id="another-manifest"),
+        pytest.param(set_batch_digest, "never changes", id="digest-beside-the-batch"),
+        pytest.param(set_attempt(request_digest="0" * 64), "never changes", id="request-digest"),
+        pytest.param(set_attempt(request_offset=1), "never changes", id="request-offset"),
+        pytest.param(set_attempt(record_no=999), "never changes", id="record-that-is-not-there"),
+        pytest.param(swap_records, "never changes", id="records-swapped"),
     ],
 )
 def test_nothing_is_reconciled_against_changed_evidence(
     shop: Shop,
     answered: Callable[[list[str]], OpenVersion],
     tamper: Callable[[Shop], None],
-    error: type[Exception],
+    says: str,
 ) -> None:
     version = answered(["whole", "whole"])
     tamper(shop)
-    with pytest.raises(error, match=r"backup|changed"):
-        collect_batches(shop.context, version)
+    report = collect_batches(shop.context, version)
+    (told,) = report.incidents.values()
+    assert says in told
     assert shop.rows(dispositions) == []
-    assert shop.rows(batches)[0]["state"] == "reconciling"
+    assert shop.rows(batches)[0]["state"] == "incident"
+    (alert,) = open_alerts(shop.context.ledger)
+    assert (alert.kind, says in alert.message) == ("incident", True)
 
 
 @ON_ONE_DATABASE

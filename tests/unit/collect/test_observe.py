@@ -7,8 +7,12 @@ import io
 import json
 
 import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pipeline_assets.collect.observe import OBSERVED_SCHEMA, observe
+from pipeline_assets.workloads.equipment_manuals.columns import check_answer, decode, echoed
 from resources.providers.baseline import BaselineProvider
 from resources.providers.port import ResultLine
 
@@ -84,3 +88,48 @@ def test_the_garbage_collector_works_again() -> None:
     assert gc.isenabled()
     observed(line("a-1"))
     assert gc.isenabled()
+
+
+def answer(document: str, **more: object) -> str:
+    field = {"value": None, "status": "absent", "evidence": []}
+    value = {
+        "title": field,
+        "description": field,
+        "language": field | {"value": '{"document":"doc-2"', "status": "found"},
+        "product_identifiers": [],
+        "document": document,
+    }
+    return json.dumps(value | more)
+
+
+def test_what_each_success_calls_its_document() -> None:
+    data = b"\n".join(
+        [
+            line("a-1", answer("doc-1")),
+            line("a-2", answer("doc-2"), finish="truncated"),
+            line("a-3", answer("doc-3", surplus=1)),
+            b"not a line",
+            line("a-4", answer("")),
+        ]
+    )
+    provider = BaselineProvider("rules", lambda _document, _pages: b"")
+    frame = observe(provider, check_answer, 7, io.BytesIO(data), echoed=echoed)
+    assert frame.schema == OBSERVED_SCHEMA
+    assert frame["reference"].to_list() == ["doc-1", None, None, None, ""]
+    assert observed(data)["reference"].to_list() == [None] * 5
+
+
+@pytest.mark.parametrize("data", [b"", b"not a line"], ids=["no-line", "no-answer"])
+def test_no_answers_to_look_at(data: bytes) -> None:
+    provider = BaselineProvider("rules", lambda _document, _pages: b"")
+    frame = observe(provider, check_answer, 7, io.BytesIO(data), echoed=echoed)
+    assert frame.schema == OBSERVED_SCHEMA
+
+
+@given(st.lists(st.text() | st.from_regex(r"doc-[0-9a-f]{16}", fullmatch=True), min_size=1))
+def test_an_echo_is_what_decoding_gives(names: list[str]) -> None:
+    answers = [check_answer(answer(name)) for name in names]
+    told = pl.DataFrame({"answer": answers}).select(echoed(pl.col("answer")))["answer"]
+    for echo, name in zip(told, decode(answers).values["document"], strict=True):
+        escaped = json.dumps(name, ensure_ascii=False) != f'"{name}"'
+        assert echo == (None if escaped else name)

@@ -46,7 +46,7 @@ def test_the_first_prompt_is_what_it_was() -> None:
 
 def test_every_prompt_has_its_name() -> None:
     files = {file.name for file in (FOLDER / "prompts").iterdir()}
-    assert files == {"2.md"}
+    assert files == {"2.md", "2-repair.md"}
     assert sorted(load().prompts) == ["1", "2"]
 
 

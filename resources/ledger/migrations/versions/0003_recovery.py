@@ -108,6 +108,33 @@ def upgrade() -> None:
         sa.Column("refused_at", sa.String(length=27), nullable=False),
         sa.PrimaryKeyConstraint("refusal_no", name=op.f("pk_refused_commits")),
     )
+    _decide_what_waits()
+
+
+def _decide_what_waits() -> None:
+    """Records that failed under an earlier release get the rows that recovery looks for."""
+    op.execute(
+        "INSERT INTO retry_decisions (attempt_no, record_no, decision, recovery_path, counted, "
+        "failure_class, reason, decided_at) "
+        "SELECT a.attempt_no, a.record_no, 'retry', 'repeat', "
+        "CASE WHEN p.disposition IN ('expired', 'cancelled') THEN 0 ELSE 1 END, "
+        "COALESCE(p.failure_class, 'missing_result'), 'it waited before decisions were kept', "
+        "b.prepared_at FROM record_state s JOIN attempts a ON a.record_no = s.record_no "
+        "JOIN batches b ON b.batch_no = a.batch_no "
+        "LEFT JOIN dispositions p ON p.attempt_no = a.attempt_no WHERE s.state = 'retry_wait'"
+    )
+    op.execute(
+        "INSERT INTO dead_letters (attempt_no, record_no, version_no, failure_class, reason, "
+        "owner, opened_at) "
+        "SELECT a.attempt_no, a.record_no, b.version_no, COALESCE(p.failure_class, 'unknown'), "
+        "COALESCE(p.diagnostics, 'it was given up before reasons were kept'), 'operators', "
+        "COALESCE((SELECT MAX(m.moved_at) FROM move_members k JOIN moves m "
+        "ON m.move_no = k.move_no WHERE k.record_no = a.record_no "
+        "AND m.to_state = 'dead_letter'), b.prepared_at) "
+        "FROM record_state s JOIN attempts a ON a.record_no = s.record_no "
+        "JOIN batches b ON b.batch_no = a.batch_no "
+        "LEFT JOIN dispositions p ON p.attempt_no = a.attempt_no WHERE s.state = 'dead_letter'"
+    )
 
 
 def downgrade() -> None:

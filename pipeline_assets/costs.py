@@ -1,6 +1,7 @@
 """What a job cost, from the tokens that its results report and prices known on this machine.
 
-Belongs here: adding up, per job. Does not belong here: prices (`resources/providers/prices.py`).
+Belongs here: adding up, per job and version. Does not belong here: prices
+(`resources/providers/prices.py`).
 
 A token count or a price that is not known makes the sum unknown in that part; it is never counted
 as nothing.
@@ -16,7 +17,8 @@ import polars as pl
 
 from resources.clock import from_text
 from resources.context import Context
-from resources.ledger.jobs import JobRow
+from resources.ledger.batches import COMPLETE
+from resources.ledger.jobs import JobRow, find_jobs
 from resources.providers.prices import TokenUsage, price_of
 
 
@@ -53,6 +55,37 @@ _USAGE = {
     "unknown": pl.Int64,
 }
 
+# A line that came late was paid like the others, whether it was used or not.
+_PAID = (
+    "SELECT p.input_tokens, p.output_tokens, p.cached_tokens FROM batches b JOIN dispositions p "
+    "ON p.attempt_no BETWEEN b.first_attempt_no AND b.last_attempt_no "
+    "WHERE b.batch_no = ? AND p.line IS NOT NULL "
+    "AND (p.disposition = 'succeeded' OR p.input_tokens IS NOT NULL) UNION ALL "
+    "SELECT l.input_tokens, l.output_tokens, l.cached_tokens FROM batches b JOIN late_results l "
+    "ON l.attempt_no BETWEEN b.first_attempt_no AND b.last_attempt_no "
+    "WHERE b.batch_no = ? AND (l.disposition = 'succeeded' OR l.input_tokens IS NOT NULL)"
+)
+
+_ADDED_UP = (
+    "SELECT COALESCE(SUM(d.input_tokens), 0), COALESCE(SUM(d.output_tokens), 0), "  # noqa: S608
+    "COALESCE(SUM(d.cached_tokens), 0), COUNT(*), "
+    "SUM(CASE WHEN d.input_tokens IS NULL OR d.output_tokens IS NULL THEN 1 ELSE 0 END) "
+    f"FROM ({_PAID}) d"
+)
+
+
+def spent(context: Context, version_no: int) -> Decimal | None:
+    """What a version's results have cost so far, in US dollars; None if a part is not known."""
+    total = Decimal(0)
+    for job in find_jobs(context.ledger, COMPLETE, version_no=version_no, machine="batch"):
+        cost = job_cost(context, job)
+        if cost is None:
+            continue
+        if cost.amount is None or cost.rows_without_usage:
+            return None
+        total += cost.amount
+    return total
+
 
 def job_cost(context: Context, job: JobRow) -> JobCost | None:
     """What a batch's results cost; None for one that cost nothing or has no results yet.
@@ -64,15 +97,9 @@ def job_cost(context: Context, job: JobRow) -> JobCost | None:
     with context.ledger.read() as connection:
         usage = context.ledger.dialect.fetch(
             connection,
-            "SELECT COALESCE(SUM(d.input_tokens), 0), COALESCE(SUM(d.output_tokens), 0), "
-            "COALESCE(SUM(d.cached_tokens), 0), COUNT(*), "
-            "SUM(CASE WHEN d.input_tokens IS NULL OR d.output_tokens IS NULL THEN 1 ELSE 0 END) "
-            "FROM batches b JOIN dispositions d "
-            "ON d.attempt_no BETWEEN b.first_attempt_no AND b.last_attempt_no "
-            "WHERE b.batch_no = ? AND d.line IS NOT NULL "
-            "AND (d.disposition = 'succeeded' OR d.input_tokens IS NOT NULL)",
+            _ADDED_UP,
             _USAGE,
-            (job.no,),
+            (job.no, job.no),
         ).row(0, named=True)
     known = usage["rows"] - (usage["unknown"] or 0)
     if not usage["rows"]:

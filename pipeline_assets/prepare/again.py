@@ -1,0 +1,171 @@
+"""The request bodies of another attempt: the same bytes again, or made anew by a recovery path.
+
+Belongs here: reading frozen bodies back, and what each path changes. Does not belong here: which
+records get another attempt (`retries.py`), and the decision about the path
+(`pipeline_assets/recovery/retry.py`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import polars as pl
+
+from pipeline_assets.prepare.requests import RECORDS_AT_ONCE, with_pages
+from pipeline_assets.prepare.spool import ASKED_SCHEMA, REFUSED_SCHEMA, spool_bodies
+from pipeline_assets.prompting.request_maker import (
+    Changes,
+    RequestMaker,
+    make_request_maker,
+)
+from pipeline_assets.recovery.retry import (
+    CHANGED_PATHS,
+    LARGER_OUTPUT,
+    REPAIR_PROMPT,
+)
+from pipeline_assets.versions import OpenVersion, repair_prompt_of
+from resources.artifacts import ArtifactStore
+from resources.batched import batched
+from resources.ledger.frames import frame_of
+from resources.providers.tokens import at_most_tokens
+
+Decode = Callable[[bytes], tuple[str, bytes]]
+
+
+class RequestChanged(Exception):
+    """A stored request is not the one that was frozen."""
+
+    def __init__(self, record_id: str) -> None:
+        super().__init__(
+            f"the stored request of {record_id} does not have the digest that was frozen with it; "
+            "no retry was made. Restore the state folder from a backup."
+        )
+
+
+@dataclass(frozen=True)
+class Bodies:
+    """Bodies in a spool.
+
+    Attributes:
+        asked: `spool.ASKED_SCHEMA`, by row.
+        refused: `spool.REFUSED_SCHEMA`: records that a changed request could not be made for.
+    """
+
+    asked: pl.DataFrame
+    refused: pl.DataFrame
+
+
+def spool_again(
+    store: ArtifactStore,
+    version: OpenVersion,
+    maker: RequestMaker,
+    rows: pl.DataFrame,
+    spool: BinaryIO,
+    *,
+    on_slice: Callable[[], None],
+) -> Bodies:
+    """Write the bodies of another attempt into a spool.
+
+    Args:
+        store: where requests and texts are.
+        version: the version.
+        maker: makes its usual requests.
+        rows: `retries.AGAIN_SCHEMA` of the ledger with text_pack, and `row` from 0.
+        spool: where bodies are written, one after the other.
+        on_slice: called between slices, to keep a lease alive.
+
+    Raises:
+        ArtifactDamaged: a request file's bytes are not those that were frozen.
+        RequestChanged: a stored request is not the one that was frozen.
+    """
+    changed = rows.filter(pl.col("path").is_in(CHANGED_PATHS))
+    same = rows.filter(~pl.col("path").is_in(CHANGED_PATHS))
+    asked = [pl.DataFrame(schema=ASKED_SCHEMA)]
+    refused = [pl.DataFrame(schema=REFUSED_SCHEMA)]
+    asked.append(_spool_same(store, maker, same, spool, on_slice))
+    for (path,), part in changed.group_by("path", maintain_order=True):
+        base = spool.tell()
+        other = make_request_maker(version, _changes(version, str(path)))
+        documents = with_pages(store, part.select("record_id", "checksum", "text_pack"), on_slice)
+        made, not_made = spool_bodies(
+            other, batched(documents, RECORDS_AT_ONCE), spool, on_slice=lambda _: on_slice()
+        )
+        places = part.select("row").with_row_index("of", offset=0)
+        places = places.with_columns(pl.col("of").cast(pl.Int64))
+        asked.append(
+            made.rename({"row": "of"})
+            .join(places, on="of")
+            .with_columns(pl.col("body_offset") + base)
+            .select(list(ASKED_SCHEMA))
+        )
+        refused.append(
+            not_made.rename({"row": "of"}).join(places, on="of").select(list(REFUSED_SCHEMA))
+        )
+    return Bodies(pl.concat(asked).sort("row"), pl.concat(refused).sort("row"))
+
+
+def frozen_bodies(
+    store: ArtifactStore, rows: pl.DataFrame, decode: Decode
+) -> Iterator[tuple[int, bytes]]:
+    """`row` and the exact body that each record's last attempt sent.
+
+    Raises:
+        ArtifactDamaged: a request file's bytes are not those that were frozen.
+        RequestChanged: a stored request is not the one that was frozen.
+    """
+    for (artifact,), part in rows.group_by("request_artifact", maintain_order=True):
+        store.verify("request", str(artifact))
+        wanted = part.sort("request_offset").select(
+            "row", "record_id", "request_digest", "request_offset", "request_length"
+        )
+        with store.open("request", str(artifact)) as file:
+            for row, record_id, digest, offset, length in wanted.iter_rows():
+                file.seek(offset)
+                _, body = decode(file.read(length))
+                if hashlib.sha256(body).hexdigest() != digest:
+                    raise RequestChanged(record_id)
+                yield row, body
+
+
+def _spool_same(
+    store: ArtifactStore,
+    maker: RequestMaker,
+    rows: pl.DataFrame,
+    spool: BinaryIO,
+    on_slice: Callable[[], None],
+) -> pl.DataFrame:
+    offset = spool.tell()
+    found: list[tuple[int, int, int]] = []
+    for row, body in frozen_bodies(store, rows, maker.wire.decode_request):
+        if len(found) % RECORDS_AT_ONCE == 0:
+            on_slice()
+        spool.write(body)
+        found.append((row, offset, len(body)))
+        offset += len(body)
+    places = frame_of(found, {name: ASKED_SCHEMA[name] for name in _PLACE})
+    prompts = [
+        # A request that was never rendered here has at most a token a byte.
+        at_most_tokens(maker.provider, maker.fixed_tokens + (length if tokens is None else tokens))
+        for tokens, length in rows.select("tokens", "request_length").iter_rows()
+    ]
+    return (
+        rows.with_columns(input_tokens=pl.Series(prompts, dtype=pl.Int64))
+        .join(places, on="row")
+        .select(list(ASKED_SCHEMA))
+    )
+
+
+_PLACE = ("row", "body_offset", "body_length")
+
+
+def _changes(version: OpenVersion, path: str) -> Changes:
+    recovery = None if version.spec.request is None else version.spec.request.recovery
+    assert recovery is not None  # noqa: S101 - a path is only chosen where the spec allows it
+    if path == LARGER_OUTPUT:
+        return Changes(output_tokens=recovery.output_tokens)
+    if path == REPAIR_PROMPT:
+        return Changes(prompt=repair_prompt_of(version))
+    return Changes(document_tokens=recovery.document_tokens)

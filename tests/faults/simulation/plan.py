@@ -1,0 +1,233 @@
+"""A schedule as data: drawn from a seed, edited by shrinking, and nothing else decides a run.
+
+Belongs here: the plan, drawing it, and the smaller plans next to it. Does not belong here:
+carrying it out.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+Place = Literal["read", "begin", "commit", "committed", "call", "answered", "artifact"]
+"""Where a worker can be disturbed: before a read, before a write transaction, inside it before
+its commit, after its commit, before a provider hears a call, after it acted, and at an artifact."""
+
+What = Literal["switch", "stall", "kill", "fails", "full", "lost"]
+
+WHATS: dict[Place, tuple[What, ...]] = {
+    "read": ("switch", "kill", "fails"),
+    "begin": ("switch", "stall", "stall", "kill", "fails"),
+    "commit": ("fails", "full", "kill"),
+    "committed": ("switch", "stall", "stall", "kill", "lost"),
+    "call": ("switch", "stall", "kill"),
+    "answered": ("switch", "stall", "kill", "lost"),
+    "artifact": ("full", "kill", "stall"),
+}
+PLACES: tuple[Place, ...] = tuple(WHATS)
+_WEIGHTS = (1, 5, 3, 5, 2, 3, 2)
+_REACH: dict[Place, int] = {
+    "read": 22,
+    "begin": 26,
+    "commit": 26,
+    "committed": 26,
+    "call": 6,
+    "answered": 6,
+    "artifact": 6,
+}
+"""About how often a batch passes each place; a disturbance beyond the end simply never happens."""
+
+CreateFault = Literal[
+    "none",
+    "accepted_then_lost",
+    "lost_before",
+    "unreachable",
+    "unavailable",
+    "busy",
+    "input_gone",
+]
+JobFault = Literal["none", "expired", "failed", "cancelled", "slow", "short_file", "no_job_seen"]
+RowFault = Literal[
+    "good",
+    "uncertain",
+    "missing",
+    "same_twice",
+    "two_bodies",
+    "malformed_line",
+    "overloaded",
+    "invalid",
+    "not_json",
+    "misrouted",
+    "misrouted_twice",
+    "alien",
+    "late",
+]
+CREATE_FAULTS: tuple[CreateFault, ...] = (
+    "accepted_then_lost",
+    "lost_before",
+    "unreachable",
+    "unavailable",
+    "busy",
+    "input_gone",
+)
+JOB_FAULTS: tuple[JobFault, ...] = (
+    "expired",
+    "failed",
+    "cancelled",
+    "slow",
+    "short_file",
+    "no_job_seen",
+)
+ROW_FAULTS: tuple[RowFault, ...] = (
+    "uncertain",
+    "missing",
+    "same_twice",
+    "two_bodies",
+    "malformed_line",
+    "overloaded",
+    "invalid",
+    "not_json",
+    "misrouted",
+    "misrouted_twice",
+    "alien",
+    "late",
+)
+OPERATOR_WISHES = ("cancel", "discard", "attach")
+
+
+@dataclass(frozen=True)
+class Disturbance:
+    """The `nth` time that any worker passes `place`, `what` happens to the one that does.
+
+    Attributes:
+        patience: how many further steps of others a stalled worker sleeps.
+        seconds: how far the clock goes on while it stalls.
+    """
+
+    place: Place
+    nth: int
+    what: What
+    patience: int = 0
+    seconds: int = 0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that a run depends on.
+
+    Attributes:
+        seed: for jitter inside the product's code.
+        documents: how many.
+        batch_records: at most so many in one batch.
+        workers: how many at once.
+        published_before: documents that have an entry of an older version in the archive.
+        uploads: the provider takes its input as a file first.
+        creates: what becomes of the first, second, ... create call.
+        jobs: what becomes of the first, second, ... job.
+        rows: (job, row) → what becomes of the row; rows that are not named are good.
+        wishes: what an operator does, at the first moment when it can be done.
+        disturbances: what happens to workers.
+    """
+
+    seed: int
+    documents: int
+    batch_records: int
+    workers: int
+    published_before: int
+    uploads: bool
+    creates: tuple[CreateFault, ...]
+    jobs: tuple[JobFault, ...]
+    rows: tuple[tuple[int, int, RowFault], ...]
+    wishes: tuple[str, ...]
+    disturbances: tuple[Disturbance, ...]
+
+    @property
+    def size(self) -> int:
+        """How much there is in it; shrinking makes it smaller."""
+        return (
+            self.documents
+            + self.workers
+            + self.published_before
+            + sum(fault != "none" for fault in (*self.creates, *self.jobs))
+            + len(self.rows)
+            + len(self.wishes)
+            + len(self.disturbances)
+        )
+
+
+def draw(seed: int) -> Plan:
+    """The plan of a seed; the same one for ever."""
+    rng = random.Random(seed)
+    documents = rng.choices((2, 3, 4, 5, 6), (30, 30, 20, 12, 8))[0]
+    batches = rng.choices((1, 2, 3), (72, 22, 6))[0]
+    batch_records = -(-documents // batches)
+    return Plan(
+        seed=seed,
+        documents=documents,
+        batch_records=batch_records,
+        workers=rng.choices((1, 2, 3), (20, 50, 30))[0],
+        published_before=rng.choice((0, 1, 2)),
+        uploads=rng.random() < 0.6,
+        creates=tuple(
+            rng.choice(CREATE_FAULTS) if rng.random() < 0.2 else "none" for _ in range(4)
+        ),
+        jobs=tuple(rng.choice(JOB_FAULTS) if rng.random() < 0.2 else "none" for _ in range(6)),
+        rows=_draw_rows(rng),
+        wishes=(rng.choice(OPERATOR_WISHES),) if rng.random() < 0.1 else (),
+        disturbances=tuple(_draw_disturbance(rng, batches) for _ in range(rng.randrange(0, 8))),
+    )
+
+
+def _draw_rows(rng: random.Random) -> tuple[tuple[int, int, RowFault], ...]:
+    return tuple(
+        (job, row, rng.choice(ROW_FAULTS))
+        for job in range(4)
+        for row in range(6)
+        if rng.random() < 0.16
+    )
+
+
+def _draw_disturbance(rng: random.Random, batches: int) -> Disturbance:
+    place = rng.choices(PLACES, _WEIGHTS)[0]
+    return Disturbance(
+        place=place,
+        nth=rng.randrange(1, _REACH[place] * batches + 1),
+        what=rng.choice(WHATS[place]),
+        patience=rng.randrange(3, 60),
+        seconds=rng.choice((1, 100, 290, 310, 400, 1000)),
+    )
+
+
+def smaller(plan: Plan) -> Iterator[Plan]:
+    """Plans with one thing less, the largest cuts first."""
+    for cut in _fewer(len(plan.disturbances)):
+        kept = tuple(d for i, d in enumerate(plan.disturbances) if i not in cut)
+        yield replace(plan, disturbances=kept)
+    if plan.wishes:
+        yield replace(plan, wishes=())
+    for cut in _fewer(len(plan.rows)):
+        yield replace(plan, rows=tuple(row for i, row in enumerate(plan.rows) if i not in cut))
+    for i, fault in enumerate(plan.creates):
+        if fault != "none":
+            yield replace(plan, creates=(*plan.creates[:i], "none", *plan.creates[i + 1 :]))
+    for i, fault in enumerate(plan.jobs):
+        if fault != "none":
+            yield replace(plan, jobs=(*plan.jobs[:i], "none", *plan.jobs[i + 1 :]))
+    if plan.published_before:
+        yield replace(plan, published_before=plan.published_before - 1)
+    if plan.workers > 1:
+        yield replace(plan, workers=plan.workers - 1)
+    if plan.documents > 1:
+        yield replace(plan, documents=plan.documents - 1)
+
+
+def _fewer(count: int) -> Iterator[frozenset[int]]:
+    """Positions to leave out: all, halves, then one by one."""
+    if count > 3:
+        yield frozenset(range(count))
+        yield frozenset(range(count // 2))
+        yield frozenset(range(count // 2, count))
+    for position in range(count):
+        yield frozenset((position,))

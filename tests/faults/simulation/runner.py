@@ -1,0 +1,57 @@
+"""A process's simulation: the world with everything unreal put in place.
+
+Belongs here: opening and closing it. Does not belong here: one schedule (`schedule.py`), many
+(`soak.py`).
+"""
+
+from __future__ import annotations
+
+import gc
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Self
+
+from resources.ledger import leases
+from tests.faults.simulation.plan import Plan
+from tests.faults.simulation.schedule import Outcome, run_schedule
+from tests.faults.simulation.stubs import Replacement, all_replacements, installed
+from tests.faults.simulation.workers import settings_of
+from tests.faults.simulation.world import World
+
+SPIED = ("acquire", "renew", "release", "seal")
+
+
+class Simulation:
+    """Runs schedules; while it is open, the names in `stubs` stand for something else."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        self.world = World()
+        self.world.settings = settings_of(self.world)
+        spies = [
+            Replacement(leases, name, self.world.oracles.spy(name, getattr(leases, name)))
+            for name in SPIED
+        ]
+        world = self.world
+        self._stack.enter_context(
+            installed(all_replacements(world.store, world.client, world.ledger, spies))
+        )
+        gc.collect()
+        gc.freeze()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.close()
+        gc.unfreeze()
+        self.world.ledger.close()
+
+    def run(self, plan: Plan, *, keep_log: bool = False) -> Outcome:
+        """Run one schedule."""
+        return run_schedule(self.world, plan, keep_log=keep_log)

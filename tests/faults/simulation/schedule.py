@@ -1,0 +1,202 @@
+"""Running one schedule: workers in turn, one at a time, until nothing is left to do.
+
+Belongs here: who goes on, restarts of the killed, the clock when everybody waits. Does not belong
+here: what is judged (`oracles.py`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from dataclasses import dataclass
+from datetime import timedelta
+
+from greenlet import getcurrent, greenlet
+
+from resources.artifacts import ArtifactStoreFull
+from resources.clock import from_text
+from resources.context import Context
+from resources.ledger.errors import LedgerError
+from resources.ledger.leases import LeaseHeld, LeaseLost
+from resources.ledger.moves import StateChanged
+from resources.providers.port import ProviderError
+from tests.faults.simulation.gate import Killed, Worker
+from tests.faults.simulation.plan import Plan
+from tests.faults.simulation.workers import STEPS, eligible, grant_wish, next_moment
+from tests.faults.simulation.world import World
+
+MOST_STEPS = 4_000
+MOST_WAITS = 250
+"""Jumps of the clock while everybody waits: a schedule that needs more does not end."""
+EXPECTED = (
+    LeaseHeld,
+    LeaseLost,
+    LedgerError,
+    ArtifactStoreFull,
+    ProviderError,
+    StateChanged,
+)
+"""What a command may end with: each says what is wrong and what helps."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a schedule came to.
+
+    Attributes:
+        violations: sentences; empty where everything held.
+        steps: places passed.
+        digest: of the log of all steps.
+        log: the steps themselves, where they were asked for.
+    """
+
+    violations: tuple[str, ...]
+    steps: int
+    digest: str
+    log: tuple[str, ...]
+
+
+class Scheduler:
+    """One schedule."""
+
+    def __init__(self, world: World, plan: Plan) -> None:
+        self._world = world
+        self._plan = plan
+        self._rng = random.Random(plan.seed)
+        self._workers: list[Worker] = []
+        self._born = 0
+        self._wishes = list(plan.wishes)
+        self._waits = 0
+        self._wished = -1
+
+    def run(self) -> None:
+        """Until nothing is left to do, or it goes on for too long."""
+        gate = self._world.gate
+        for number in range(self._plan.workers):
+            self._workers.append(self._new_worker(number))
+        turn = 0
+        while gate.steps < MOST_STEPS and self._waits < MOST_WAITS:
+            worker = self._next(turn)
+            if worker is None:
+                if not self._wait():
+                    break
+                continue
+            turn = worker.number + 1
+            self._switch_to(worker)
+        else:
+            self._world.oracles.accuse("the schedule does not come to an end")
+        self._end_all()
+
+    def _end_all(self) -> None:
+        for worker in self._workers:
+            worker.dead = True
+            if worker.body is not None and worker.body:
+                worker.body.throw(Killed)
+
+    def _next(self, turn: int) -> Worker | None:
+        count = len(self._workers)
+        order = [self._workers[(turn + offset) % count] for offset in range(count)]
+        steps = self._world.gate.steps
+        awake = [worker for worker in order if worker.asleep_until <= steps]
+        for worker in awake:
+            if not worker.idle:
+                return worker
+        for worker in order:
+            if worker.asleep_until > steps:
+                worker.asleep_until = 0
+                return worker
+        return None
+
+    def _switch_to(self, worker: Worker) -> None:
+        gate = self._world.gate
+        assert worker.body is not None
+        gate.current = worker
+        worker.body.switch()
+        gate.current = None
+        # Others that found nothing to do may find something after what this one did.
+        if not worker.idle:
+            for other in self._workers:
+                other.idle = False
+        if worker.dead:
+            self._workers[worker.number] = self._new_worker(worker.number)
+
+    def _new_worker(self, number: int) -> Worker:
+        self._born += 1
+        worker = Worker(name=f"w{number}.{self._born}", number=number)
+        worker.body = greenlet(lambda: self._live(worker), parent=getcurrent())
+        return worker
+
+    def _live(self, worker: Worker) -> None:
+        context = self._world.context(worker.name, self._rng)
+        try:
+            while True:
+                self._one_step(worker, context)
+        except Killed:
+            return
+
+    def _one_step(self, worker: Worker, context: Context) -> None:
+        world, gate = self._world, self._world.gate
+        step = self._choose(worker)
+        worker.idle = step is None
+        if step is not None:
+            gate.log(f"{worker.name} {step}")
+            try:
+                if step in STEPS:
+                    STEPS[step](world, context, self._plan)
+                elif grant_wish(world, context, step):
+                    self._wishes.remove(step)
+                    gate.log(f"{worker.name} {step} done")
+            except EXPECTED as error:
+                gate.log(f"{worker.name} {step} ended: {type(error).__name__}: {error}")
+                worker.idle = True
+            except Exception as error:  # whatever it is, it is reported
+                world.oracles.accuse(f"{step} ended with {type(error).__name__}: {error}")
+                worker.idle = True
+        if worker.idle:
+            gate.give_way()
+
+    def _choose(self, worker: Worker) -> str | None:
+        """What to do next; different workers prefer different steps."""
+        world = self._world
+        if self._wishes and worker.number == 0 and self._wished != self._waits:
+            self._wished = self._waits
+            return self._wishes[0]
+        found = eligible(world.driver, world.ledger.now(), self._plan.documents)
+        return found[worker.number % len(found)] if found else None
+
+    def _wait(self) -> bool:
+        """Everybody waits: let time pass until the next thing can happen. False if none will."""
+        world = self._world
+        moment = next_moment(world, patient=self._waits % 4 == 1)
+        if moment is None:
+            return False
+        self._waits += 1
+        step = from_text(moment) - world.clock()
+        world.clock.go_on(max(step, timedelta()) + timedelta(milliseconds=1))
+        world.gate.log(f"wait until {world.ledger.now()}")
+        for worker in self._workers:
+            worker.idle = False
+        return True
+
+
+def run_schedule(world: World, plan: Plan, *, keep_log: bool = False) -> Outcome:
+    """Run one schedule from nothing and judge it.
+
+    Args:
+        world: this process's world.
+        plan: what happens.
+        keep_log: keep the steps.
+    """
+    lines: list[str] = []
+    world.gate.log = lines.append
+    world.reset(plan, getcurrent())
+    Scheduler(world, plan).run()
+    world.gate.current = None
+    world.oracles.judge_end()
+    text = "\n".join(lines)
+    return Outcome(
+        violations=tuple(world.oracles.violations),
+        steps=world.gate.steps,
+        digest=hashlib.sha256(text.encode()).hexdigest(),
+        log=tuple(lines) if keep_log else (),
+    )
