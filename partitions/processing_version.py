@@ -410,7 +410,7 @@ _MODELS: Mapping[str | int, type[BaseModel]] = {"parser": ParserSpec, "request":
 def _model_of(place: tuple[int | str, ...]) -> type[BaseModel]:
     if place[:2] == ("request", "recovery") and len(place) > 2:
         return RecoverySpec
-    return _MODELS.get(place[0], Spec)
+    return _MODELS.get(place[0], Spec) if place else Spec
 
 
 def _explain(error: ValidationError) -> str:

@@ -19,8 +19,8 @@ from pipeline_assets.automation.alert_sensors import (
     run_failure_alert,
     run_success_clears_alert,
 )
-from pipeline_assets.automation.jobs import advance_version, process_version
-from pipeline_assets.automation.sensors import provider_batch_monitor
+from pipeline_assets.automation.jobs import advance_version, process_version, retry_version
+from pipeline_assets.automation.sensors import provider_batch_monitor, retry_due
 from pipeline_assets.collect import asset as collect
 from pipeline_assets.collect import checks as collect_checks
 from pipeline_assets.expected_errors import EXPECTED_ERRORS
@@ -66,9 +66,10 @@ def build_definitions(
     return dg.Definitions(
         assets=ASSETS,
         asset_checks=_checks(),
-        jobs=[process_version, advance_version],
+        jobs=[process_version, advance_version, retry_version],
         sensors=[
             provider_batch_monitor,
+            retry_due,
             alert_sender,
             run_failure_alert,
             run_success_clears_alert,

@@ -20,11 +20,14 @@ from pipeline_assets.canary.drop import NoVerdict
 from pipeline_assets.canary.make import CanaryUnmakeable
 from pipeline_assets.ingest.parsing.pool import ParserUnavailable
 from pipeline_assets.operating import OperatingValueRefused, UnknownOperatingSetting
+from pipeline_assets.prepare.again import RequestChanged
 from pipeline_assets.prepare.freeze import UnknownReplayReason
+from pipeline_assets.prepare.retries import NotRequeueable, TooFewToRetry
 from pipeline_assets.prompting.template import InvalidPrompt
 from pipeline_assets.provider_jobs.fetch import FileChangedOnDisk
 from pipeline_assets.provider_jobs.life import JobUnnameable
 from pipeline_assets.provider_jobs.operate import JobTaken, NotNow, UnknownJob
+from pipeline_assets.provider_jobs.results import NotCollectable
 from pipeline_assets.publish.publish_accepted import AcceptanceUnproven, StagedValuesDiffer
 from pipeline_assets.versions import UnknownPrompt
 from pipeline_assets.workloads.registry import UnknownWorkload
@@ -61,16 +64,20 @@ EXPECTED_ERRORS: tuple[type[Exception], ...] = (
     MalformedLine,
     ManifestChanged,
     NoVerdict,
+    NotCollectable,
     NotNow,
+    NotRequeueable,
     OperatingValueRefused,
     ParserUnavailable,
     ProviderError,
     RecordTooLarge,
+    RequestChanged,
     SettingsError,
     SourceError,
     SourceMoved,
     SpecDisagrees,
     StagedValuesDiffer,
+    TooFewToRetry,
     UnknownCanary,
     UnknownJob,
     UnknownOperatingSetting,

@@ -97,10 +97,17 @@ def look(context: Context) -> list[Problem]:
     """Everything that does not go on as it should; reads only, from one snapshot."""
     versions = list_versions(context.ledger)
     with context.ledger.read() as connection:
-        found = [problem for ask in _QUESTIONS for problem in ask(connection, context)]
-        for version in versions:
-            found += _held(version)
-            found += _dead_letters(connection, context, version)
+        return look_within(connection, context, versions)
+
+
+def look_within(
+    connection: Connection, context: Context, versions: Iterable[FrozenVersion]
+) -> list[Problem]:
+    """The same inside a transaction, for the holds and dead letters of some versions."""
+    found = [problem for ask in _QUESTIONS for problem in ask(connection, context)]
+    for version in versions:
+        found += _held(version)
+        found += _dead_letters(connection, context, version)
     return found
 
 

@@ -13,7 +13,7 @@ from resources.clock import is_loopback
 from resources.settings import Settings
 
 TIMEOUT_SECONDS = 10.0
-"""For each step of a conversation; both channels together stay within a sensor's minute."""
+"""For each step of a conversation: a receiver that is gone costs a sensor little of its minute."""
 
 
 class ChannelFailed(Exception):

@@ -59,12 +59,12 @@ KINDS: MappingProxyType[str, AlertKind] = MappingProxyType(
         "dead_letters": AlertKind(
             "warn",
             "The number of dead letters grew.",
-            "tallybook dead-letter list",
+            "tallybook dead-letter list --version {version}",
         ),
         "dead_letters_aging": AlertKind(
             "warn",
             "A dead letter has been open for too long.",
-            "tallybook dead-letter list",
+            "tallybook dead-letter list --version {version}",
         ),
         "deadline": AlertKind(
             "warn",

@@ -19,13 +19,15 @@ from pipeline_assets.alerting.run_failures import (
     run_message,
     run_subject,
 )
-from resources.context_resource import ContextResource
+from pipeline_assets.automation.jobs import advance_version, process_version, retry_version
+from resources.context_resource import PID_TAG, ContextResource
 
 SEND_SECONDS = 60
 RUNS_SECONDS = 30
 PARTITION_TAG = "dagster/partition"
 _ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE]
 _RUNS_LOOKED_AT = 50
+_JOBS = frozenset(job.name for job in (process_version, advance_version, retry_version))
 
 
 @dg.sensor(
@@ -49,12 +51,13 @@ def alert_sender(context: dg.SensorEvaluationContext, tallybook: ContextResource
 @dg.run_failure_sensor(
     minimum_interval_seconds=RUNS_SECONDS,
     default_status=dg.DefaultSensorStatus.RUNNING,
+    monitor_all_code_locations=True,
     description="Raises an alert when a run fails, once for each version and job.",
 )
 def run_failure_alert(context: dg.RunFailureSensorContext, tallybook: ContextResource) -> None:
     """Raise `run_failed`, unless a later run of the same job and version has succeeded already."""
     run = context.dagster_run
-    if _ended_last(context.instance, run) == dg.DagsterRunStatus.SUCCESS:
+    if not _is_ours(run) or _ended_last(context.instance, run) == dg.DagsterRunStatus.SUCCESS:
         return
     steps = [event.step_key for event in context.get_step_failure_events() if event.step_key]
     with tallybook.open() as opened:
@@ -65,6 +68,7 @@ def run_failure_alert(context: dg.RunFailureSensorContext, tallybook: ContextRes
     run_status=dg.DagsterRunStatus.SUCCESS,
     minimum_interval_seconds=RUNS_SECONDS,
     default_status=dg.DefaultSensorStatus.RUNNING,
+    monitor_all_code_locations=True,
     description="Clears the alert of a failed run when a later one of its version and job "
     "succeeds.",
 )
@@ -73,10 +77,19 @@ def run_success_clears_alert(
 ) -> None:
     """Clear `run_failed`, unless a later run of the same job and version has failed since."""
     run = context.dagster_run
-    if _ended_last(context.instance, run) == dg.DagsterRunStatus.FAILURE:
+    if not _is_ours(run) or _ended_last(context.instance, run) == dg.DagsterRunStatus.FAILURE:
         return
     with tallybook.open() as opened:
         clear_run_failed(opened, _subject(run))
+
+
+def _is_ours(run: dg.DagsterRun) -> bool:
+    """Is it a run of this project, whoever started it?
+
+    A run of `tallybook run` belongs to no code location, so the sensors watch all of them; on an
+    instance that others share, their runs are left to them.
+    """
+    return run.job_name in _JOBS or PID_TAG in run.tags
 
 
 def _subject(run: dg.DagsterRun) -> str:

@@ -20,6 +20,22 @@ process_version = dg.define_asset_job(
     run_tags={MAX_RUNTIME_TAG: str(MAX_RUNTIME_SECONDS)},
 )
 
+retry_version = dg.define_asset_job(
+    name="retry_version",
+    selection=dg.AssetSelection.assets(
+        "manifest",
+        "provider_batches",
+        "provider_results",
+        "validated_staging",
+        "published_archive",
+        "reconciliation_report",
+    ),
+    config={"ops": {"manifest": {"config": {"retries_only": True}}}},
+    description="Another attempt at the records that are due for one, for one processing version: "
+    "a retry manifest, and everything after it.",
+    run_tags={MAX_RUNTIME_TAG: str(MAX_RUNTIME_SECONDS)},
+)
+
 advance_version = dg.define_asset_job(
     name="advance_version",
     selection=dg.AssetSelection.assets(

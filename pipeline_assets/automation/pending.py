@@ -18,6 +18,7 @@ from pipeline_assets.expected_errors import EXPECTED_ERRORS
 from pipeline_assets.versions import open_version
 from resources.context import Context
 from resources.ledger.jobs import JobRow, find_jobs
+from resources.ledger.retries import waiting_retries
 from resources.ledger.versions import FrozenVersion, list_versions
 
 RETRY_MINUTES = 10
@@ -32,7 +33,7 @@ class Pending:
 
     Attributes:
         key: the version, which is the partition.
-        why: closed words: `submit`, `answer`, `collect`.
+        why: closed words: `submit`, `answer`, `collect`, `canary`, `retry`.
         mark: the same as long as the work is the same.
     """
 
@@ -58,6 +59,21 @@ def pending_versions(context: Context) -> tuple[list[Pending], dict[str, str]]:
         if why:
             found.append(Pending(version.key, tuple(sorted(why)), _mark(own, why)))
     return found, troubles
+
+
+def due_versions(context: Context) -> list[Pending]:
+    """Active versions with records that are due for another attempt."""
+    now = context.ledger.now()
+    active = {
+        version.version_no: version.key
+        for version in list_versions(context.ledger)
+        if version.state == "active"
+    }
+    return [
+        Pending(active[version_no], ("retry",), f"retry-{records}-{first_due}")
+        for version_no, records, first_due in waiting_retries(context.ledger).iter_rows()
+        if version_no in active and first_due <= now
+    ]
 
 
 def run_key(pending: Pending, now: datetime) -> str:

@@ -1,4 +1,4 @@
-"""The sensors: one that looks at provider jobs and asks for the runs that they make possible.
+"""The sensors that ask for runs: when a provider's job allows one, and when retries are due.
 
 Belongs here: Dagster's side of it: ticks, run requests, keeping out of the way of a run. Does not
 belong here: the look (`provider_jobs/monitor.py`) and the decision (`pending.py`).
@@ -7,12 +7,20 @@ No run waits for a provider. A tick asks every job that is due, within Dagster's
 requests a run of a version only where the ledger has work for one.
 """
 
+from datetime import datetime
+
 import dagster as dg
 
 from partitions.definition import register
-from pipeline_assets.automation.jobs import MAX_RUNTIME_SECONDS, MAX_RUNTIME_TAG, advance_version
-from pipeline_assets.automation.pending import pending_versions, run_key
+from pipeline_assets.automation.jobs import (
+    MAX_RUNTIME_SECONDS,
+    MAX_RUNTIME_TAG,
+    advance_version,
+    retry_version,
+)
+from pipeline_assets.automation.pending import Pending, due_versions, pending_versions, run_key
 from pipeline_assets.provider_jobs.monitor import TickReport, look_at_due_jobs
+from pipeline_assets.recovery.releases import look_at_holds
 from resources.context_resource import ContextResource
 
 INTERVAL_SECONDS = 30
@@ -40,14 +48,40 @@ def provider_batch_monitor(
     """Poll what is due, then request what the ledger has work for."""
     with tallybook.open() as opened:
         report = look_at_due_jobs(opened)
+        released = look_at_holds(opened)
         pending, troubles = pending_versions(opened)
         now = opened.clock()
     _tell(context, report, troubles)
+    for key in released:
+        context.log.info(f"{key} is released: the cause of its hold is gone")
+    return _requests(context, pending, now) or dg.SkipReason(_summary(report, len(pending)))
+
+
+@dg.sensor(
+    job=retry_version,
+    minimum_interval_seconds=INTERVAL_SECONDS,
+    default_status=dg.DefaultSensorStatus.STOPPED,
+    description="Requests a run of each version that has records due for another attempt.",
+)
+def retry_due(
+    context: dg.SensorEvaluationContext, tallybook: ContextResource
+) -> dg.SensorResult | dg.SkipReason:
+    """Ask the ledger what is due; the decision about each record was made when it failed."""
+    with tallybook.open() as opened:
+        due = due_versions(opened)
+        now = opened.clock()
+    return _requests(context, due, now) or dg.SkipReason(f"{len(due)} versions have retries due")
+
+
+def _requests(
+    context: dg.SensorEvaluationContext, pending: list[Pending], now: datetime
+) -> dg.SensorResult | None:
+    """A run of each version with work that no run is at; None if there is none."""
     busy = _busy_versions(context.instance)
     wanted = [work for work in pending if work.key not in busy]
     register(context.instance, [work.key for work in wanted])
     if not wanted:
-        return dg.SkipReason(_summary(report, len(pending)))
+        return None
     return dg.SensorResult(
         run_requests=[
             dg.RunRequest(

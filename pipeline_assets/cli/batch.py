@@ -195,6 +195,27 @@ def discard_command(name: JobArgument, reason: ReasonOption, state: StateOption 
     return 0
 
 
+@batch_app.command("reconcile")
+def reconcile_command(name: JobArgument, reason: ReasonOption, state: StateOption = None) -> int:
+    """Reconcile an incident again, or look for late results of a batch that is complete."""
+    from pipeline_assets.cli import output
+    from pipeline_assets.collect.reconcile_again import reconcile_again
+    from pipeline_assets.provider_jobs.clients import job_client
+    from pipeline_assets.provider_jobs.operate import require_job
+    from pipeline_assets.versions import open_version
+    from resources.ledger.versions import key_of
+
+    with open_existing(make_settings(state=state)) as context:
+        job = require_job(context, name)
+        with context.ledger.read() as connection:
+            key = key_of(connection, job.version_no)
+        version = open_version(context, key)
+        with job_client(context, version) as client:
+            said = reconcile_again(context, version, job, client, reason, context.settings.owner)
+    output.say(f"{job.id}: {said}.")
+    return 0
+
+
 @batch_app.command("cancel")
 def cancel_command(name: JobArgument, reason: ReasonOption, state: StateOption = None) -> int:
     """Ask the provider to end a job; what it has finished is collected and paid."""

@@ -249,6 +249,7 @@ def _for_machines(row: dict[str, Any]) -> dict[str, Any]:
         "record_id",
         "version_key",
         "failure_class",
+        "diagnostics",
         "reason",
         "owner",
         "opened_at",
@@ -273,13 +274,21 @@ def _print_letters(key: str, rows: pl.DataFrame, *, json: bool) -> None:
     if rows.is_empty():
         output.say(f"{key} has no such dead letter.")
         return
-    columns = ("document_id", "failure_class", "reason", "owner", "age_hours", "attempts")
+    columns = (
+        "document_id",
+        "failure_class",
+        "diagnostics",
+        "reason",
+        "owner",
+        "age_hours",
+        "attempts",
+    )
     output.table(
         f"{counted(rows.height, 'dead letter')} of {key}",
-        ("document", "class", "reason", "owner", "age", "attempts"),
+        ("document", "class", "diagnostics", "given up because", "owner", "age", "attempts"),
         (
-            (document, name, reason, owner, _age(hours), attempts)
-            for document, name, reason, owner, hours, attempts in rows.select(columns).iter_rows()
+            (*facts, _age(hours), attempts)
+            for *facts, hours, attempts in rows.select(columns).iter_rows()
         ),
     )
     shown = output.command("dead-letter", "show", rows["document_id"][0])
@@ -297,11 +306,12 @@ def _print_groups(key: str, groups: pl.DataFrame, *, json: bool) -> None:
         return
     output.table(
         f"Dead letters of {key} by cause",
-        ("letters", "class", "reason", "oldest", "owners", "examples"),
+        ("letters", "class", "diagnostics", "given up because", "oldest", "owners", "examples"),
         (
             (
                 row["letters"],
                 row["failure_class"],
+                row["diagnostics"],
                 row["reason"],
                 _age(row["age_hours"]),
                 ", ".join(row["owners"]),
@@ -345,7 +355,7 @@ def _episode(episode: dict[str, Any]) -> list[tuple[str, object]]:
         ("owner", episode["owner"]),
         ("since", output.local(episode["opened_at"])),
         ("batch", episode["batch_id"]),
-        ("answer", _line(episode) if episode["line"] is not None else "none came back"),
+        ("answer", None if episode["line"] is None else _line(episode)),
         ("settled", output.local(episode["closed_at"])),
         ("how", episode["closing"]),
         ("why", episode["closing_reason"]),
@@ -360,7 +370,7 @@ def _attempt(attempt: dict[str, Any]) -> list[tuple[str, object]]:
     if decided == "retry":
         decided = f"retry ({attempt['next_path']})"
     return [
-        ("does", attempt["recovery_path"]),
+        ("path", attempt["recovery_path"]),
         ("batch", attempt["batch_id"]),
         ("model", attempt["model_revision"] or attempt["model"]),
         ("sent", output.local(attempt["submitted_at"])),

@@ -10,7 +10,7 @@ import dagster as dg
 from pydantic import Field
 
 from partitions.definition import PROCESSING_VERSIONS
-from pipeline_assets.prepare.freeze import REPLAY_REASONS, freeze_manifest
+from pipeline_assets.prepare.freeze import REPLAY_REASONS, FreezeReport, freeze_manifest
 from pipeline_assets.prepare.retries import freeze_retries
 from pipeline_assets.stage_facts import manifests_digest
 from pipeline_assets.versions import open_version
@@ -20,6 +20,7 @@ NOTHING_TO_DO = (
     "nothing to do: every present document has a record or is excluded; to process again use a "
     "replay"
 )
+NOTHING_FROZEN = FreezeReport(None, None, 0, 0, 0, {})
 MANIFEST_COLUMNS = dg.TableSchema(
     columns=[
         dg.TableColumn("record_id", "String", "workload, document, checksum and version"),
@@ -50,6 +51,10 @@ class FreezeConfig(dg.Config):
         default=None,
         description="why documents are processed again: one of " + ", ".join(REPLAY_REASONS),
     )
+    retries_only: bool = Field(
+        default=False,
+        description="freeze only what is due for another attempt, no document that is new",
+    )
 
 
 @dg.asset(
@@ -75,18 +80,23 @@ def manifest(
     started = time.monotonic()
     with tallybook.open() as opened:
         version = open_version(opened, context.partition_key)
-        report = freeze_manifest(opened, version, replay_reason=config.replay_reason)
+        report = NOTHING_FROZEN
+        if not config.retries_only:
+            report = freeze_manifest(opened, version, replay_reason=config.replay_reason)
         again = freeze_retries(opened, version)
         content = manifests_digest(opened.ledger, version.version_no)
     metadata: dict[str, dg.RawMetadataValue] = {
-        "dagster/partition_row_count": report.expected + report.already,
-        "expected": report.expected,
-        "batches": report.batches,
-        "already recorded": report.already,
-        "excluded": sum(report.excluded.values()),
-        "excluded by reason": report.excluded,
+        "batches": report.batches + again.batches,
         "seconds": round(time.monotonic() - started, 3),
     }
+    if not config.retries_only:
+        metadata |= {
+            "dagster/partition_row_count": report.expected + report.already,
+            "expected": report.expected,
+            "already recorded": report.already,
+            "excluded": sum(report.excluded.values()),
+            "excluded by reason": report.excluded,
+        }
     if again.manifest_id is not None:
         metadata |= {
             "retry manifest": again.manifest_id,

@@ -129,7 +129,8 @@ def requeue(
         LeaseHeld: another worker is freezing this version.
     """
     with held(context.ledger, f"manifest:{version.key}", context.worker) as lease:
-        with context.ledger.read() as connection:
+        # A set is staged in a temporary table, which a reader may not make.
+        with fenced(context.ledger, lease) as connection:
             rows = newest_attempts(connection, context.ledger, version.version_no, records)
         unfit = rows.filter(~pl.col("state").is_in(REQUEUEABLE))
         if not unfit.is_empty():

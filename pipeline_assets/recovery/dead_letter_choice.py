@@ -12,6 +12,7 @@ import polars as pl
 
 EXAMPLES = 3
 """A group, and a message, names so many documents."""
+_CAUSE = ("failure_class", "diagnostics", "reason")
 
 
 class SelectionUnclear(ValueError):
@@ -139,16 +140,17 @@ def group_by_cause(found: pl.DataFrame) -> pl.DataFrame:
     """Dead letters by cause, the largest group first.
 
     Returns:
-        failure_class, reason, letters, oldest_at, owners (list), examples (list of documents).
+        failure_class, diagnostics, reason, letters, oldest_at, owners (list), examples (list of
+        documents).
     """
     return (
         found.sort("opened_at", "document_id")
-        .group_by("failure_class", "reason", maintain_order=True)
+        .group_by(_CAUSE, maintain_order=True)
         .agg(
             letters=pl.len().cast(pl.Int64),
             oldest_at=pl.col("opened_at").min(),
             owners=pl.col("owner").unique().sort(),
             examples=pl.col("document_id").unique(maintain_order=True).head(EXAMPLES),
         )
-        .sort("letters", "failure_class", "reason", descending=[True, False, False])
+        .sort("letters", *_CAUSE, descending=[True, False, False, False])
     )

@@ -125,3 +125,27 @@ def standing_of(
         {"record_no": pl.Int64, "state": pl.String, "judged_attempt_no": pl.Int64},
         (batch.first_attempt_no, batch.last_attempt_no),
     )
+
+
+def unread_files(connection: Connection, ledger: Ledger, batch_no: int) -> pl.Series:
+    """Result files of a batch none of whose lines is in the ledger yet: result_file_no."""
+    return ledger.dialect.fetch(
+        connection,
+        "SELECT f.result_file_no FROM result_files f WHERE f.batch_no = ? AND f.lines > 0 "
+        "AND NOT EXISTS (SELECT 1 FROM results l WHERE l.result_file_no = f.result_file_no) "
+        "ORDER BY f.result_file_no",
+        {"result_file_no": pl.Int64},
+        (batch_no,),
+    )["result_file_no"]
+
+
+def unanswered_attempts(connection: Connection, ledger: Ledger, batch: Batch) -> pl.Series:
+    """Attempts of a batch whose disposition no line stands behind, and no late one either."""
+    return ledger.dialect.fetch(
+        connection,
+        "SELECT p.attempt_no FROM dispositions p WHERE p.attempt_no BETWEEN ? AND ? "
+        "AND p.line IS NULL AND NOT EXISTS "
+        "(SELECT 1 FROM late_results l WHERE l.attempt_no = p.attempt_no) ORDER BY p.attempt_no",
+        {"attempt_no": pl.Int64},
+        (batch.first_attempt_no, batch.last_attempt_no),
+    )["attempt_no"]

@@ -4,20 +4,18 @@ Belongs here: crowds of plain workers (each does what a daemon's ticks and runs 
 `tallybook run` among them, and two real sensors. Does not belong here: kills (`kill_series.py`) and
 the oracles (`tests/support/kill_oracles.py`).
 
-The provider's clock runs ahead of real time while a crowd works, and never so fast that a call at
-the provider outlives a lease or the time in which a new job may stay unlisted: a provider's own
-clock does neither.
+The provider's clock is moved on only when everybody waits: were it to jump while a worker is in the
+middle of a call, that call would last longer than a lease and than the time in which a new job may
+stay unlisted, which no call does.
 """
 
 from __future__ import annotations
 
 import os
 import subprocess
-import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from unittest.mock import patch
 
@@ -34,18 +32,14 @@ from resources.context import Context, open_context
 from resources.ledger.jobs import find_jobs
 from tests.faults.kill_series import ACCEPTED_ENDINGS, COMMAND_LIMIT_S, Series
 from tests.provider_emulator.environment import environment
-from tests.provider_emulator.world import World
 from tests.support.batch_worker import OPEN_BATCHES, Ending
 from tests.support.kill_oracles import violations_of
 from tests.support.sensor_ticks import ticker
 
-BEAT_S = 0.1
-STEP_S = 6.0
-"""Virtual seconds a beat while calls are made: a lease of 300 s lasts 5 real ones."""
-QUIET_S, QUIET_STEP_S = 0.4, 90.0
-"""When no call came for so long everybody waits, and time goes on in larger steps: shorter ones
-than the three minutes in which a new job may stay unlisted."""
-VALIDATING_S, RUNNING_S = 3.0, 40.0
+BEAT_S = 0.02
+FIRST_STEP_S, LONGEST_STEP_S = 120.0, 6 * 3600.0
+COMMAND_BEAT_S, COMMAND_STEP_S = 0.5, 60.0
+"""While a command lives, which does not say what it is at: a minute each half second."""
 
 IN_USE = "another run is using"
 AT_IT = ("is being worked on by", "to another worker; its commit", "so its commit was refused")
@@ -71,35 +65,46 @@ class CrowdReport:
     violations: list[str] = field(default_factory=list)
 
 
-def hasten(world: World) -> None:
-    """Make the provider's phases short, so that a slower clock is enough."""
-    world.timing.validating_seconds = VALIDATING_S
-    world.timing.running_seconds = RUNNING_S
+@dataclass
+class Clock:
+    """Moves the provider's clock on whenever each plain worker says that nothing is to be done.
 
+    All of them must have seen the same state of the ledger, so that none is in the middle of
+    something: to a worker at work no time passes but the real one.
+    """
 
-@contextmanager
-def time_flies(world: World) -> Iterator[None]:
-    """Move the provider's clock on while the block runs."""
-    over = threading.Event()
+    series: Series
+    pids: list[int]
+    processes: list[subprocess.Popen[str]]
+    step: float = FIRST_STEP_S
+    counts: dict[int, int] = field(default_factory=dict)
+    mark: tuple[int, int] | None = None
+    moved_at: float = field(default_factory=time.monotonic)
 
-    def fly() -> None:
-        seen, since = len(world.calls), time.monotonic()
-        while not over.wait(BEAT_S):
-            now = len(world.calls)
-            if now != seen:
-                seen, since = now, time.monotonic()
-            quiet = time.monotonic() - since >= QUIET_S
-            world.clock.advance(QUIET_STEP_S if quiet else STEP_S)
-            if quiet:
-                since = time.monotonic()
-
-    thread = threading.Thread(target=fly, name="clock")
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+    def look(self) -> None:
+        """Move it on, if everybody waits."""
+        told = {
+            pid: self.series.workers.idle(pid)
+            for pid in self.pids
+            if not self.series.workers.has_ended(pid)
+        }
+        idle = {pid: one for pid, one in told.items() if one is not None}
+        marks = {mark for _, mark in idle.values()}
+        fresh = all(count > self.counts.get(pid, 0) for pid, (count, _) in idle.items())
+        if not told or len(idle) < len(told) or len(marks) != 1 or not fresh:
+            return
+        (mark,) = marks
+        if any(process.poll() is None for process in self.processes):
+            if time.monotonic() - self.moved_at < COMMAND_BEAT_S:
+                return
+            step = COMMAND_STEP_S
+        else:
+            self.step = FIRST_STEP_S if mark != self.mark else min(2 * self.step, LONGEST_STEP_S)
+            step = self.step
+        self.series.world.clock.advance(step)
+        self.mark, self.moved_at = mark, time.monotonic()
+        # A pass that was under way at the jump says nothing of the time after it.
+        self.counts = {pid: count + 1 for pid, (count, _) in idle.items()}
 
 
 def run_crowd(series: Series, *, plain: int, commands: int) -> CrowdReport:
@@ -110,11 +115,14 @@ def run_crowd(series: Series, *, plain: int, commands: int) -> CrowdReport:
         plain: so many workers.
         commands: so many `tallybook run`, started at the same moment.
     """
-    hasten(series.world)
     report = CrowdReport()
-    with time_flies(series.world), ExitStack() as stack:
+    with ExitStack() as stack:
         pids = [series.start(moves_clock=False) for _ in range(plain)]
         processes = [stack.enter_context(series.new_command()) for _ in range(commands)]
+        clock = Clock(series, pids, processes)
+        while not all(map(series.workers.has_ended, pids)):
+            clock.look()
+            time.sleep(BEAT_S)
         report.commands = [_end_of(process) for process in processes]
         report.endings = [series.workers.wait(pid) for pid in pids]
     for ending in report.endings:

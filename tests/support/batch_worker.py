@@ -111,6 +111,15 @@ class Workers:
         """Has it said how it ended?"""
         return self._files[pid].exists()
 
+    def idle(self, pid: int) -> tuple[int, tuple[int, int]] | None:
+        """Passes in which it found nothing to do, and the ledger's mark at the last of them."""
+        file = self._files[pid].with_name(f"idle-{pid}.json")
+        if not file.exists():
+            return None
+        told = json.loads(file.read_text(encoding="utf-8"))
+        first, second = told["mark"]
+        return told["count"], (first, second)
+
     def wait(self, pid: int) -> Ending:
         """Wait for its end."""
         ended_by = self._ask({"do": "wait", "pid": pid})
@@ -162,6 +171,7 @@ class _Tally:
     die_at: int = 0
     die_before: bool = False
     commits: int = 0
+    idle: int = 0
     met: dict[str, int] = field(default_factory=dict)
 
     def install(self) -> None:
@@ -179,6 +189,11 @@ class _Tally:
                 os.kill(os.getpid(), signal.SIGKILL)
 
         DefaultDialect.do_commit = do_commit  # type: ignore[method-assign]
+
+    def tell_idle(self, folder: Path, mark: tuple[int, int]) -> None:
+        """Say that a whole pass changed nothing, and what the ledger's mark was then."""
+        self.idle += 1
+        _write(folder / f"idle-{os.getpid()}.json", {"count": self.idle, "mark": mark})
 
     def patiently(self, act: Callable[[], object]) -> None:
         """Do something; that another worker is at it is counted and no error."""
@@ -221,6 +236,7 @@ def _work(order: dict[str, Any], tally: _Tally, begun: float) -> Ending:
                 _advance(settings.clock_url, step)
                 step = min(step * 2, LONGEST_STEP_S)
             else:
+                tally.tell_idle(Path(order["folder"]), mark)
                 time.sleep(IDLE_S)
     return Ending("stuck", error=str(stand), started=started)
 
@@ -313,9 +329,12 @@ def _child(order: dict[str, Any]) -> None:
         "commits": tally.commits,
         "met": tally.met,
     }
-    file = Path(order["folder"]) / f"ended-{os.getpid()}.json"
+    _write(Path(order["folder"]) / f"ended-{os.getpid()}.json", told)
+
+
+def _write(file: Path, content: object) -> None:
     draft = file.with_suffix(".new")
-    draft.write_text(json.dumps(told), encoding="utf-8")
+    draft.write_text(json.dumps(content), encoding="utf-8")
     draft.rename(file)
 
 

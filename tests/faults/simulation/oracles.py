@@ -60,8 +60,9 @@ _DELIVERED = (
 )
 _MANIFEST = (
     "SELECT r.record_id, d.document_id, r.operation, b.request_schema_version, r.checksum, "
-    "a.request_digest, r.replay_reason, b.batch_id, a.request_offset, a.request_length "
-    "FROM batches b JOIN attempts a ON a.batch_no = b.batch_no "
+    "a.request_digest, CASE WHEN m.replay_reason = 'by document' THEN r.replay_reason "
+    "ELSE m.replay_reason END, b.batch_id, a.request_offset, a.request_length "
+    "FROM batches b JOIN manifests m ON m.manifest_no = b.manifest_no JOIN attempts a ON a.batch_no = b.batch_no "
     "JOIN records r ON r.record_no = a.record_no JOIN documents d ON d.document_no = r.document_no "
     "WHERE b.manifest_no = ? ORDER BY r.record_id"
 )
@@ -114,6 +115,7 @@ class Oracles:
         self._note: Note | None = None
         self._sealed: Lease | None = None
         self._allowed: set[str] = set()
+        self.commits = 0
         self._failed_locally = 0
         self._records: dict[int, str] = dict(self._driver.execute(_RECORDS))
         self._batches: dict[int, str] = dict(self._driver.execute(_BATCHES))
@@ -237,6 +239,7 @@ class Oracles:
         if self._note is not None:
             self._granted(self._note)
             return
+        self.commits += 1
         if self._sealed is not None:
             self._judge_seal(self._sealed)
         changed = self._judge_states()

@@ -138,6 +138,7 @@ class Scheduler:
         world, gate = self._world, self._world.gate
         step = self._choose(worker)
         worker.idle = step is None
+        before = world.oracles.commits
         if step is not None:
             gate.log(f"{worker.name} {step}")
             try:
@@ -152,7 +153,9 @@ class Scheduler:
             except Exception as error:  # whatever it is, it is reported
                 world.oracles.accuse(f"{step} ended with {type(error).__name__}: {error}")
                 worker.idle = True
-        if worker.idle:
+        # Whoever finds another one at everything has nothing to do for now.
+        if worker.idle or world.oracles.commits == before:
+            worker.idle = True
             gate.give_way()
 
     def _choose(self, worker: Worker) -> str | None:

@@ -11,8 +11,6 @@ from sqlalchemy import delete, update
 
 from pipeline_assets.accept.judge_batches import judge_batches
 from pipeline_assets.account import health
-from pipeline_assets.collect import evidence
-from pipeline_assets.collect.collect_batches import collect_batches
 from pipeline_assets.prepare.retries import requeue
 from pipeline_assets.recovery.dead_letter_alerts import AGING, MANY, look_at_dead_letters
 from pipeline_assets.recovery.dead_letter_choice import (
@@ -30,39 +28,18 @@ from pipeline_assets.recovery.dead_letters import (
     story,
     take_up,
 )
-from pipeline_assets.submit import answer_embedded as submitting
-from pipeline_assets.submit.submit_batches import submit_batches
 from pipeline_assets.versions import OpenVersion
 from resources.ledger.alerts import open_alerts
 from resources.ledger.journal import verify_all
 from resources.ledger.leases import LeaseHeld, acquire
 from resources.ledger.schema import dead_letters, moves, record_state
 from resources.ledger.versions import set_operating
-from resources.providers.baseline import BaselineProvider
 from tests.integration.stages.support import KEY, ON_ONE_DATABASE, Shop, manual
 from tests.support.clock import FrozenClock
+from tests.support.given_up import walk_to_dead_letters
 
 ALL = Selection(everything=True)
 REFUSED = Selection(failure_class="invalid_request")
-
-
-class Scripted(BaselineProvider):
-    """The built-in rules; document number n is refused, answered twice, or answered well."""
-
-    def __init__(self, version: OpenVersion, script: list[str]) -> None:
-        super().__init__(version.spec.model, version.workload.baseline)
-        self._script = iter(script)
-
-    def answer_line(self, request: bytes) -> bytes:
-        line = json.loads(super().answer_line(request))
-        wanted = next(self._script)
-        if wanted == "refused":
-            return json.dumps({"custom_id": line["custom_id"], "status_code": 400}).encode()
-        lines = [line]
-        if wanted == "conflict":
-            other = line | {"body": line["body"] | {"text": line["body"]["text"] + " "}}
-            lines.append(other)
-        return b"\n".join(json.dumps(entry).encode() for entry in lines)
 
 
 Walk = Callable[[list[str]], OpenVersion]
@@ -71,19 +48,7 @@ Walk = Callable[[list[str]], OpenVersion]
 @pytest.fixture
 def walk(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Walk:
     """Return a function that has one document an entry answered so, and collects."""
-
-    def answer(script: list[str]) -> OpenVersion:
-        for number in range(len(script)):
-            shop.write(f"m{number}.txt", manual("Bench Grinder", f"BG-{number}00"))
-        version = shop.prepare()
-        provider = Scripted(version, script)
-        monkeypatch.setattr(submitting, "embedded_provider", lambda _: provider)
-        monkeypatch.setattr(evidence, "result_reader", lambda _: provider)
-        submit_batches(shop.context, version)
-        collect_batches(shop.context, version)
-        return version
-
-    return answer
+    return lambda script: walk_to_dead_letters(shop, monkeypatch, script)
 
 
 def forget_episodes(shop: Shop) -> None:
@@ -161,7 +126,6 @@ def test_discarding_moves_closes_and_proves_itself(walk: Walk, shop: Shop) -> No
 
 def test_those_of_several_batches_are_discarded_together(walk: Walk, shop: Shop) -> None:
     first = walk(["refused"])
-    shop.write("m8.txt", manual("Bench Grinder", "BG-888"))
     shop.write("m9.txt", manual("Bench Grinder", "BG-999"))
     walk(["refused", "refused"])
     change = discard(shop.context, first.version_no, KEY, ALL, "all of it")

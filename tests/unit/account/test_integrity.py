@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Insert, insert, select
 
 from pipeline_assets.account.integrity import (
     GRACE_SECONDS,
@@ -22,6 +23,7 @@ from pipeline_assets.account.integrity import (
 from pipeline_assets.account.report import build_report
 from pipeline_assets.account.search import search
 from resources.ledger.leases import LeaseHeld, acquire
+from resources.ledger.schema import batches, canaries, late_answers
 from tests.support.small_archive import KEY, Archive
 
 
@@ -81,6 +83,60 @@ def test_a_missing_artifact_is_told(kind: str, read_archive: Archive, tmp_path: 
     assert kind in problem.what
     assert file.name[:12] in problem.what
     assert fix(read_archive.context, [problem]) == []
+
+
+@pytest.mark.parametrize(
+    ("statement", "kind"),
+    [
+        pytest.param(
+            insert(late_answers).values(
+                batch_no=1, records=1, collected_artifact="a" * 64, collected_at="2030"
+            ),
+            "frame",
+            id="late-answers-collected",
+        ),
+        pytest.param(
+            insert(late_answers).values(
+                batch_no=1,
+                records=1,
+                collected_artifact=select(batches.c.collected_artifact).limit(1).scalar_subquery(),
+                staging_artifact="a" * 64,
+                collected_at="2030",
+            ),
+            "frame",
+            id="late-answers-judged",
+        ),
+        pytest.param(
+            insert(canaries).values(
+                canary_id="canary-1",
+                batch_key="0" * 12,
+                combination="0" * 64,
+                version_no=1,
+                provider="openai",
+                mode="batch",
+                sdk_version="1",
+                model="a-model",
+                request_artifact="a" * 64,
+                request_bytes=1,
+                state="prepared",
+                polls=0,
+                expected_records=0,
+                prepared_at="2030",
+            ),
+            "request",
+            id="canary",
+        ),
+    ],
+)
+def test_artifacts_of_every_table_are_looked_for(
+    statement: Insert, kind: str, archive: Archive
+) -> None:
+    with archive.context.ledger.write() as connection:
+        connection.execute(statement)
+    (problem,) = diagnose(archive.context)
+    assert problem.kind == "missing_artifact"
+    assert problem.what.startswith(f"1 {kind} artifacts")
+    assert "aaaaaaaaaaaa" in problem.what
 
 
 def test_a_changed_journal_is_told(archive: Archive) -> None:

@@ -6,7 +6,9 @@ import pytest
 
 from pipeline_assets.account.standing import Standings
 from pipeline_assets.account.status import status, what_waits, work_mark
+from pipeline_assets.recovery.holds import HoldKind, hold
 from pipeline_assets.submit.submit_batches import submit_batches
+from resources.ledger.versions import set_operating
 from tests.support.small_archive import KEY, Archive
 
 
@@ -107,3 +109,57 @@ def test_the_mark_moves_only_with_work(archive: Archive) -> None:
     archive.write("another.txt", "a note without any title or meaning")
     archive.scan()
     assert work_mark(archive.context) != before
+
+
+def test_a_version_that_nothing_holds(read_archive: Archive) -> None:
+    now = status(read_archive.context, KEY)
+    assert now.held is None
+    assert now.breaker is not None
+    assert (now.breaker.results, now.breaker.usable, now.breaker.usable_percent) == (3, 3, 100.0)
+    assert (now.breaker.window, now.breaker.enough, now.breaker.floor_percent) == (200, 20, 50)
+    assert not now.breaker.on_probation
+    assert [(entry.queue, entry.records, entry.limit) for entry in now.backlog] == [
+        ("staging", 0, 200_000),
+        ("review", 1, 20_000),
+        ("publication", 0, 200_000),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "minutes", "by_itself", "ends_at", "ends"),
+    [
+        ("operator", 60, False, None, "by command"),
+        ("quota", 60, False, None, "by command"),
+        ("breaker", 0, False, None, "by command"),
+        ("breaker", 90, True, "2030-01-02T04:34:05.000000Z", "by itself"),
+        (
+            "backpressure",
+            60,
+            True,
+            None,
+            "by itself, when the queues are down to 80 % of their limits",
+        ),
+    ],
+)
+def test_a_hold_says_how_it_ends(
+    archive: Archive, kind: HoldKind, minutes: int, by_itself: bool, ends_at: str | None, ends: str
+) -> None:
+    context, number = archive.context, archive.version().version_no
+    cause = context.cause("told by the test", "test")
+    set_operating(context.ledger, number, "breaker_minutes", str(minutes), cause)
+    set_operating(context.ledger, number, "backlog_review", "0", cause)
+    assert hold(context, number, kind, "told by the test")
+    archive.clock.advance(60)
+    now = status(context, KEY)
+    assert now.state == "held"
+    assert now.held is not None
+    assert (now.held.kind, now.held.reason) == (kind, "told by the test")
+    assert now.held.since == "2030-01-02T03:04:05.000000Z"
+    assert (now.held.ends_by_itself, now.held.ends_at, now.held.ends) == (by_itself, ends_at, ends)
+    waits = {item.what: item.by_person for item in now.waiting}
+    assert waits["held"] is not by_itself
+    assert [entry.limit for entry in now.backlog] == [200_000, None, 200_000]
+    told = now.as_json()
+    assert told["held"]["kind"] == kind
+    assert told["breaker"]["trips"] == (1 if kind == "breaker" else 0)
+    assert told["backlog"][1] == {"queue": "review", "records": 1, "limit": None}

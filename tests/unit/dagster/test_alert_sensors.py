@@ -19,7 +19,7 @@ from pipeline_assets.automation.alert_sensors import (
 from pipeline_assets.definitions import build_definitions
 from pipeline_assets.expected_errors import EXPECTED_ERRORS
 from resources.context import open_context
-from resources.context_resource import ContextOpening, ContextResource
+from resources.context_resource import PID_TAG, ContextOpening, ContextResource
 from resources.ledger.alerts import Alert, open_alerts, raise_alert
 from resources.settings import Settings, load_settings
 from tests.support.alert_receivers import webhook_receiver
@@ -54,11 +54,17 @@ class World:
         self.look()  # a sensor that starts looks ahead, not back
 
     def run(
-        self, *, fails: bool, partition: str | None = "v-1", job: str = "process_version"
+        self,
+        *,
+        fails: bool,
+        partition: str | None = "v-1",
+        job: str = "process_version",
+        ours: bool = True,
     ) -> dg.ExecuteInProcessResult:
-        """A run that ended so."""
+        """A run that ended so; it is ours if our resource was opened in it."""
         self.fails = fails
         tags = {} if partition is None else {"dagster/partition": partition}
+        tags |= {PID_TAG: "1"} if ours else {}
         return self.jobs[job].execute_in_process(
             instance=self.instance, tags=tags, raise_on_error=False
         )
@@ -147,6 +153,18 @@ def test_a_run_without_a_version_is_named_by_its_job(world: World) -> None:
     world.run(fails=False, partition=None)
     world.look()
     assert world.alerts() == []
+
+
+def test_runs_of_others_on_the_same_instance_are_left_to_them(world: World) -> None:
+    world.run(fails=True, job="another", ours=False)
+    world.look()
+    assert world.alerts() == []
+
+
+def test_a_run_of_our_job_that_failed_before_it_was_marked_is_ours(world: World) -> None:
+    world.run(fails=True, ours=False)
+    world.look()
+    assert world.subjects() == ["v-1/process_version"]
 
 
 @pytest.mark.parametrize("failures_first", [True, False])

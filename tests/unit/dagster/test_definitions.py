@@ -109,9 +109,9 @@ def test_second_job_holds_what_follows_the_frozen_manifest(definitions: dg.Defin
 def test_sensor_asks_for_the_second_job_and_is_off_until_switched_on(
     definitions: dg.Definitions,
 ) -> None:
-    (sensor,) = list(definitions.sensors or [])
+    named = {sensor.name: sensor for sensor in definitions.sensors or ()}
+    sensor = named["provider_batch_monitor"]
     assert isinstance(sensor, dg.SensorDefinition)
-    assert sensor.name == "provider_batch_monitor"
     assert sensor.job_name == "advance_version"
     assert sensor.default_status == dg.DefaultSensorStatus.STOPPED
     assert sensor.minimum_interval_seconds == INTERVAL_SECONDS

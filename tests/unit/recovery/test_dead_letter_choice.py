@@ -37,7 +37,8 @@ def letters(rows: Iterable[tuple[str, ...]] = LETTERS) -> pl.DataFrame:
         orient="row",
     )
     return frame.with_columns(
-        opened_at=pl.format("2030-01-0{}", pl.int_range(pl.len()).reverse() + 1)
+        diagnostics=pl.format("said of {}", "failure_class"),
+        opened_at=pl.format("2030-01-0{}", pl.int_range(pl.len()).reverse() + 1),
     )
 
 
@@ -123,6 +124,7 @@ def test_groups_are_causes_and_the_largest_comes_first() -> None:
     assert found.to_dicts() == [
         {
             "failure_class": "refused",
+            "diagnostics": "said of refused",
             "reason": "the model refused",
             "letters": 2,
             "oldest_at": "2030-01-04",
@@ -131,6 +133,7 @@ def test_groups_are_causes_and_the_largest_comes_first() -> None:
         },
         {
             "failure_class": "malformed_json",
+            "diagnostics": "said of malformed_json",
             "reason": "the answer is not JSON",
             "letters": 1,
             "oldest_at": "2030-01-03",
@@ -139,6 +142,7 @@ def test_groups_are_causes_and_the_largest_comes_first() -> None:
         },
         {
             "failure_class": "quota",
+            "diagnostics": "said of quota",
             "reason": "status 402",
             "letters": 1,
             "oldest_at": "2030-01-01",
@@ -147,6 +151,7 @@ def test_groups_are_causes_and_the_largest_comes_first() -> None:
         },
         {
             "failure_class": "refused",
+            "diagnostics": "said of refused",
             "reason": "another reason",
             "letters": 1,
             "oldest_at": "2030-01-02",
