@@ -263,18 +263,20 @@ class _Book:
 
     def _attempts(self, record_no: int, record_id: str) -> list[dict[str, Any]]:
         rows = self._rows(
-            "SELECT a.attempt_no, a.ordinal, a.recovery_path, a.request_digest, "
+            "SELECT a.attempt_no, a.ordinal, a.recovery_path, f.ordinal, a.request_digest, "
             "a.request_offset, a.request_length, b.batch_id, b.batch_key, b.first_attempt_no, "
             "b.state, b.provider, b.mode, b.model, b.provider_job_id, b.provider_outcome, "
             "b.raw_status, b.submitted_at, b.request_artifact, m.manifest_id, m.digest, "
             "m.artifact, m.expected, m.frozen_at FROM attempts a "
             "JOIN batches b ON b.batch_no = a.batch_no "
             "JOIN manifests m ON m.manifest_no = b.manifest_no "
+            "LEFT JOIN attempts f ON f.attempt_no = a.parent_attempt_no "
             "WHERE a.record_no = ? ORDER BY a.attempt_no",
             {
                 "attempt_no": _INT,
                 "ordinal": _INT,
                 "recovery_path": _TEXT,
+                "follows": _INT,
                 "request_digest": _TEXT,
                 "request_offset": _INT,
                 "request_length": _INT,
@@ -305,6 +307,7 @@ class _Book:
         return {
             "ordinal": row["ordinal"],
             "recovery_path": row["recovery_path"],
+            "follows": row["follows"],
             "custom_id": custom_id(row["batch_key"], number - row["first_attempt_no"]),
             "manifest": {
                 "manifest_id": row["manifest_id"],
@@ -335,6 +338,8 @@ class _Book:
             },
             "results": self._results(number),
             "disposition": self._disposition(number),
+            "decision": self._decision(number),
+            "late_results": self._late_results(number),
             "judgement": self._judgement(number),
             "findings": self._findings(number),
         }
@@ -385,6 +390,52 @@ class _Book:
             (attempt_no,),
         )
         return rows[0] if rows else None
+
+    def _decision(self, attempt_no: int) -> dict[str, Any] | None:
+        """What was decided after the attempt failed."""
+        rows = self._rows(
+            "SELECT t.decision, t.recovery_path, t.counted, t.reason, t.not_before, l.owner, "
+            "l.closing, l.closing_reason FROM retry_decisions t "
+            "LEFT JOIN dead_letters l ON l.attempt_no = t.attempt_no WHERE t.attempt_no = ?",
+            {
+                "decision": _TEXT,
+                "recovery_path": _TEXT,
+                "counted": _INT,
+                "reason": _TEXT,
+                "not_before": _TEXT,
+                "owner": _TEXT,
+                "closing": _TEXT,
+                "closing_reason": _TEXT,
+            },
+            (attempt_no,),
+        )
+        return {**rows[0], "counted": bool(rows[0]["counted"])} if rows else None
+
+    def _late_results(self, attempt_no: int) -> list[dict[str, Any]]:
+        """Lines that came back after the attempt's disposition was written."""
+        rows = self._rows(
+            "SELECT b.batch_id, f.artifact, l.line, r.line_offset, r.line_length, l.disposition, "
+            "l.failure_class, l.used, l.input_tokens, l.output_tokens, l.recorded_at "
+            "FROM late_results l JOIN batches b ON b.batch_no = l.batch_no "
+            "JOIN result_files f ON f.result_file_no = l.result_file_no "
+            "JOIN results r ON r.result_file_no = l.result_file_no AND r.line = l.line "
+            "WHERE l.attempt_no = ? ORDER BY l.result_file_no, l.line",
+            {
+                "came_with": _TEXT,
+                "artifact": _TEXT,
+                "line": _INT,
+                "offset": _INT,
+                "length": _INT,
+                "disposition": _TEXT,
+                "failure_class": _TEXT,
+                "used": _INT,
+                "input_tokens": _INT,
+                "output_tokens": _INT,
+                "recorded_at": _TEXT,
+            },
+            (attempt_no,),
+        )
+        return [{**row, "used": bool(row["used"])} for row in rows]
 
     def _judgement(self, attempt_no: int) -> dict[str, Any] | None:
         rows = self._rows(

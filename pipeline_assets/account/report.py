@@ -94,6 +94,9 @@ class Report:
         former: state → records of documents that were removed or changed since.
         excluded: reason → documents without a record.
         pending: documents that were scanned after the last freeze; not accounted for yet.
+        attempts: what an attempt did differently → attempts; `first` ones among them.
+        late_results: lines that came back after their attempt was given up, and how many of them
+            became their record's answer.
         invariant_holds: nothing is in `violations`.
         violations: what does not add up, a sentence each.
         journal: the heads of the journal.
@@ -111,6 +114,8 @@ class Report:
     former: dict[str, int]
     excluded: dict[str, int]
     pending: int
+    attempts: dict[str, int]
+    late_results: dict[str, int]
     invariant_holds: bool
     violations: tuple[str, ...]
     journal: JournalAccount
@@ -142,6 +147,8 @@ def build_report(context: Context, key: str) -> Report:
         all_states = _states(connection, ledger, version)
         manifests = _manifests(connection, ledger, version)
         journal = _journal(connection, ledger, version)
+        attempts = _attempts(connection, ledger, version)
+        late = _late_results(connection, ledger, version)
         violations = find_violations(connection, ledger, version, standings)
     former = {state: count - standings.states.get(state, 0) for state, count in all_states.items()}
     if standings.documents != standings.expected + sum(standings.excluded.values()) + (
@@ -159,6 +166,8 @@ def build_report(context: Context, key: str) -> Report:
         former={state: count for state, count in former.items() if count},
         excluded=standings.excluded,
         pending=standings.pending,
+        attempts=attempts,
+        late_results=late,
         invariant_holds=not violations,
         violations=tuple(violations),
         journal=journal,
@@ -276,6 +285,29 @@ def _dispositions(
         (version.version_no,),
     )
     return {(manifest, name): count for manifest, name, count in rows.iter_rows()}
+
+
+def _attempts(connection: Connection, ledger: Ledger, version: KnownVersion) -> dict[str, int]:
+    rows = ledger.dialect.fetch(
+        connection,
+        "SELECT a.recovery_path, COUNT(*) FROM batches b JOIN attempts a "
+        "ON a.attempt_no BETWEEN b.first_attempt_no AND b.last_attempt_no "
+        "WHERE b.version_no = ? GROUP BY a.recovery_path",
+        {"path": pl.String, "attempts": pl.Int64},
+        (version.version_no,),
+    )
+    return dict(rows.sort("path").iter_rows())
+
+
+def _late_results(connection: Connection, ledger: Ledger, version: KnownVersion) -> dict[str, int]:
+    came, used = ledger.dialect.fetch(
+        connection,
+        "SELECT COUNT(*), COUNT(CASE WHEN l.used = 1 THEN 1 END) FROM batches b "
+        "JOIN late_results l ON l.batch_no = b.batch_no WHERE b.version_no = ?",
+        {"came": pl.Int64, "used": pl.Int64},
+        (version.version_no,),
+    ).row(0)
+    return {"came": came, "used": used} if came else {}
 
 
 def _journal(connection: Connection, ledger: Ledger, version: KnownVersion) -> JournalAccount:

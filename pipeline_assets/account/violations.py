@@ -70,7 +70,29 @@ _COUNTS = (
         "SELECT COUNT(*) FROM batches b JOIN judgements j "
         "ON j.attempt_no BETWEEN b.first_attempt_no AND b.last_attempt_no "
         "LEFT JOIN dispositions p ON p.attempt_no = j.attempt_no "
-        "AND p.disposition = 'succeeded' WHERE b.version_no = ? AND p.attempt_no IS NULL",
+        "AND p.disposition = 'succeeded' WHERE b.version_no = ? AND p.attempt_no IS NULL "
+        "AND NOT EXISTS (SELECT 1 FROM late_results l "
+        "WHERE l.attempt_no = j.attempt_no AND l.used = 1 AND l.disposition = 'succeeded')",
+    ),
+    (
+        "{n} records wait for a retry without a decision that says so",
+        "SELECT COUNT(*) FROM records r JOIN record_state s ON s.record_no = r.record_no "
+        "WHERE r.version_no = ? AND s.state = 'retry_wait' AND NOT EXISTS "
+        "(SELECT 1 FROM attempts a JOIN retry_decisions t ON t.attempt_no = a.attempt_no "
+        "WHERE a.record_no = r.record_no AND t.decision IN ('retry', 'hold'))",
+    ),
+    (
+        "{n} records are dead letters that nobody owns",
+        "SELECT COUNT(*) FROM records r JOIN record_state s ON s.record_no = r.record_no "
+        "WHERE r.version_no = ? AND s.state = 'dead_letter' AND NOT EXISTS "
+        "(SELECT 1 FROM dead_letters l WHERE l.record_no = r.record_no AND l.closed_at IS NULL)",
+    ),
+    (
+        "{n} records were given two attempts at once",
+        "SELECT COUNT(*) FROM (SELECT a.record_no FROM batches b JOIN attempts a "
+        "ON a.attempt_no BETWEEN b.first_attempt_no AND b.last_attempt_no "
+        "WHERE b.version_no = ? AND b.state NOT IN ('completed', 'completed_with_errors', "
+        "'retry_required', 'cancelled') GROUP BY a.record_no HAVING COUNT(*) > 1) w",
     ),
     (
         "{n} published records have no archive entry",

@@ -74,7 +74,7 @@ KINDS: MappingProxyType[str, AlertKind] = MappingProxyType(
         "incident": AlertKind(
             "page",
             "The account of a batch does not hold, so nothing of it is reported complete.",
-            "tallybook batch show {subject}",
+            "tallybook batch reconcile {subject} --reason WHY",
         ),
         "job_failed": AlertKind(
             "warn",

@@ -144,7 +144,8 @@ def _print_attempt(attempt: dict[str, Any]) -> None:
 
     manifest, request, batch = attempt["manifest"], attempt["request"], attempt["batch"]
     disposition, judgement = attempt["disposition"], attempt["judgement"]
-    output.heading(f"Attempt {attempt['ordinal']} ({attempt['recovery_path']})")
+    after = "" if attempt["follows"] is None else f", after attempt {attempt['follows']}"
+    output.heading(f"Attempt {attempt['ordinal']} ({attempt['recovery_path']}{after})")
     rows: list[tuple[str, object]] = [
         (
             "manifest",
@@ -176,6 +177,18 @@ def _print_attempt(attempt: dict[str, Any]) -> None:
     if disposition is not None:
         why = ", ".join(filter(None, [disposition["failure_class"], disposition["diagnostics"]]))
         rows.append(("disposition", disposition["disposition"] + (f" ({why})" if why else "")))
+    decision = attempt["decision"]
+    if decision is not None:
+        rows.append(("then", _decided(decision)))
+    rows += [
+        (
+            "late result",
+            f"{late['disposition']}, {'used' if late['used'] else 'not used'}, came with "
+            f"{late['came_with']}: line {late['line']}, bytes {late['offset']}+{late['length']} of "
+            f"{late['artifact']}",
+        )
+        for late in attempt["late_results"]
+    ]
     if judgement is not None:
         rows.append(("judgement", f"{judgement['outcome']}, values {judgement['values_digest']}"))
     rows += [
@@ -187,6 +200,18 @@ def _print_attempt(attempt: dict[str, Any]) -> None:
         for finding in attempt["findings"]
     ]
     output.facts(rows, 2)
+
+
+def _decided(decision: dict[str, Any]) -> str:
+    from pipeline_assets.cli import output
+
+    said = decision["reason"] if decision["counted"] else f"{decision['reason']}; free of charge"
+    if decision["decision"] == "dead_letter":
+        closed = f"; {decision['closing']}: {decision['closing_reason']}"
+        return f"dead letter of {decision['owner']} ({said}){closed if decision['closing'] else ''}"
+    waits = "held with its version" if decision["decision"] == "hold" else "tried again"
+    when = output.local(decision["not_before"])
+    return f"{waits}, {decision['recovery_path']}, from {when} ({said})"
 
 
 def _print_publication(publication: dict[str, Any]) -> None:

@@ -80,6 +80,7 @@ def _run(settings: Settings, *, source_moved: bool, quiet: bool) -> _Result:
     from pipeline_assets.cli.progress import shown_progress
     from pipeline_assets.cli.run_lock import run_lock
     from pipeline_assets.provider_jobs.monitor import look_at_due_jobs
+    from pipeline_assets.recovery.releases import look_at_holds
     from resources.context import open_context
 
     # What cannot succeed is told before anything is made or started.
@@ -91,6 +92,7 @@ def _run(settings: Settings, *, source_moved: bool, quiet: bool) -> _Result:
             before = work_mark(context)
             # What the sensor does where a daemon runs: whoever has none has only this command.
             look_at_due_jobs(context)
+            look_at_holds(context)
         # Dagster takes a second to import.
         from pipeline_assets.cli.dagster_run import run_version
 
@@ -98,10 +100,18 @@ def _run(settings: Settings, *, source_moved: bool, quiet: bool) -> _Result:
             outcome = run_version(
                 settings, settings.version, source_moved=source_moved, progress=progress
             )
-        if not outcome.success:
-            raise RunFailed(outcome.error_line or "the run failed")
         with open_context(settings) as context:
+            _tell_channels(context)
+            if not outcome.success:
+                raise RunFailed(outcome.error_line or "the run failed")
             return _result(context, outcome.run_id, before != work_mark(context))
+
+
+def _tell_channels(context: Context) -> None:
+    """What the alert sensor does where a daemon runs; a channel that fails fails no run."""
+    from pipeline_assets.alerting.deliver import deliver_alerts
+
+    deliver_alerts(context)
 
 
 def _look_at_source(settings: Settings) -> None:

@@ -19,6 +19,7 @@ from sqlalchemy import Connection, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from resources.clock import to_text
+from resources.ledger.alerts import raise_alert
 from resources.ledger.engine import Ledger
 from resources.ledger.errors import LedgerError
 from resources.ledger.schema import leases, refused_commits
@@ -277,3 +278,4 @@ def _record_refusal(ledger: Ledger, lost: LeaseLost) -> None:
                 refused_at=ledger.now(),
             )
         )
+        raise_alert(connection, "late_commit", lost.lease.name, str(lost), ledger.now())

@@ -33,7 +33,7 @@ from starlette.requests import ClientDisconnect
 
 from pipeline_assets.cli.run_lock import LOCK_NAME
 from tests.provider_emulator.environment import environment
-from tests.provider_emulator.faults import Fault
+from tests.provider_emulator.faults import EVERY_PROVIDER, Fault
 from tests.provider_emulator.server import build_app
 from tests.provider_emulator.world import World
 from tests.support.batch_shop import SCRUBBED_PREFIXES, BatchShop, make_shop, scrubbed
@@ -74,27 +74,27 @@ class Weather:
     """
 
     name: str
-    faults: tuple[dict[str, Any], ...] = ()
+    faults: tuple[Fault, ...] = ()
     spoilt: bool = False
 
 
-def _fault(op: str, kind: str, **more: Any) -> dict[str, Any]:
-    return {"provider": "*", "op": op, "kind": kind, **more}
+def _fault(op: str, kind: str, *, after: int, times: int = 1, **args: Any) -> Fault:
+    return Fault(EVERY_PROVIDER, op, kind, after=after, times=times, args=args)
 
 
 WEATHERS = (
     Weather("fair"),
     Weather("fair"),
-    Weather("missing rows", (_fault("lines", "missing", after=1, times=2, args={"index": 1}),), True),
-    Weather("expired half-way", (_fault("job", "expired", after=1, args={"done": 0.5}),), True),
+    Weather("missing rows", (_fault("lines", "missing", after=1, times=2, index=1),), True),
+    Weather("expired half-way", (_fault("job", "expired", after=1, done=0.5),), True),
     Weather(
         "rate limited",
         (
-            _fault("create", "status", after=1, times=3, args={"status": 429, "retry_after": 30}),
-            _fault("retrieve", "status", after=2, times=3, args={"status": 429}),
+            _fault("create", "status", after=1, times=3, status=429, retry_after=30),
+            _fault("retrieve", "status", after=2, times=3, status=429),
         ),
     ),
-    Weather("cut downloads", (_fault("download", "cut", after=1, times=4, args={"bytes": 200}),)),
+    Weather("cut downloads", (_fault("download", "cut", after=1, times=4, bytes=200),)),
     Weather(
         "dropped answers",
         (
@@ -349,7 +349,7 @@ class House:
             stack.callback(world.close)
             world.base_url = stack.enter_context(serving(build_app(world)))
             for fault in weather.faults:
-                world.faults.add(Fault(**(fault | {"provider": provider})))
+                world.faults.add(fault)
             shop = make_shop(self.folder / name, provider, url)
             series = Series(shop, world, self.workers, weather, self.tally, self.cluster)
             yield series
@@ -426,7 +426,9 @@ def run_series(at: House, plan: Plan, yard: Yardstick, *, tell: bool = False) ->
             series.finish()
         number += 1
         if tell:
-            print(f"{time.monotonic() - begun:6.0f} s  {series.name}  {tally.summary()}", flush=True)
+            print(
+                f"{time.monotonic() - begun:6.0f} s  {series.name}  {tally.summary()}", flush=True
+            )
     return tally
 
 

@@ -32,7 +32,7 @@ from resources.context import Context, open_context
 from resources.ledger.jobs import find_jobs
 from tests.faults.kill_series import ACCEPTED_ENDINGS, COMMAND_LIMIT_S, Series
 from tests.provider_emulator.environment import environment
-from tests.support.batch_worker import OPEN_BATCHES, Ending
+from tests.support.batch_worker import LIMIT_S, OPEN_BATCHES, Ending
 from tests.support.kill_oracles import violations_of
 from tests.support.sensor_ticks import ticker
 
@@ -120,7 +120,9 @@ def run_crowd(series: Series, *, plain: int, commands: int) -> CrowdReport:
         pids = [series.start(moves_clock=False) for _ in range(plain)]
         processes = [stack.enter_context(series.new_command()) for _ in range(commands)]
         clock = Clock(series, pids, processes)
-        while not all(map(series.workers.has_ended, pids)):
+        deadline = time.monotonic() + LIMIT_S
+        # A worker that is not done by then says so itself.
+        while time.monotonic() < deadline and not all(map(series.workers.has_ended, pids)):
             clock.look()
             time.sleep(BEAT_S)
         report.commands = [_end_of(process) for process in processes]
@@ -170,7 +172,7 @@ class SensorReport:
 
 
 def run_sensors(series: Series) -> SensorReport:
-    """Two real sensors tick at the same moments; a run follows whenever one of them asks for one."""
+    """Two real sensors tick at the same moments; a run follows whenever one asks for one."""
     report = SensorReport()
     shop, world = series.shop, series.world
     variables = environment(world.base_url)

@@ -50,6 +50,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     # Asked once a job, when its result files are made; every matching fault strikes.
     "lines": (
         "missing",
+        "late",
         "duplicate",
         "duplicate_differs",
         "alien",

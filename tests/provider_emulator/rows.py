@@ -29,10 +29,11 @@ def mangle_lines(
     """Return the lines of a result file with the planted `lines` faults done to them.
 
     Call it once a job and result file. The plan is asked with the facts `job_id`, `rows`; every
-    fault that strikes is carried out, in the order in which they were planted.
+    fault that strikes is carried out, in the order in which they were planted. Lines that
+    `missing` keeps back come with the job that `late` strikes, behind its own.
 
     Args:
-        world: holds the plan and the randomness.
+        world: holds the plan, the randomness and the lines that were kept back.
         provider: whose job it is.
         job_id: the job's id.
         lines: the rendered lines; not changed.
@@ -44,8 +45,16 @@ def mangle_lines(
         Lines without line feeds; after `crlf` each ends in a carriage return.
     """
     mangled = list(lines)
+    held_back: Lines = world.state.setdefault(f"{provider}.held_back", [])
     for fault in world.faults.take_all(provider, "lines", job_id=job_id, rows=len(lines)):
-        mangled = _MANGLERS[fault.kind](world, mangled, fault, alien, differ)
+        if fault.kind == "late":
+            mangled += held_back
+            held_back.clear()
+            continue
+        before = mangled
+        mangled = _MANGLERS[fault.kind](world, before, fault, alien, differ)
+        if fault.kind == "missing":
+            held_back += [line for line in before if line not in mangled]
     return [line for _, line in mangled]
 
 

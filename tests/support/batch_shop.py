@@ -1,4 +1,4 @@
-"""A small archive for a provider's batch mode: documents, a spec with small batches, an environment.
+"""A small archive for a provider's batch mode: documents, a spec with small batches, settings.
 
 Belongs here: what a process needs to work on it, whoever starts that process. Does not belong here:
 the work (`batch_worker.py`) and what must come of it (`kill_oracles.py`).
@@ -58,7 +58,9 @@ class BatchShop:
             "TALLYBOOK_VERSION": self.key,
             "TALLYBOOK_PARSER_WORKERS": "1",
         }
-        return found if self.ledger_url is None else found | {"TALLYBOOK_LEDGER_URL": self.ledger_url}
+        return (
+            found if self.ledger_url is None else found | {"TALLYBOOK_LEDGER_URL": self.ledger_url}
+        )
 
     def settings(self) -> Settings:
         """The same for this process."""
@@ -99,8 +101,6 @@ def make_shop(
 def scrubbed(variables: dict[str, str]) -> dict[str, str]:
     """The present environment without the settings and keys of whoever runs this, plus these."""
     kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(SCRUBBED_PREFIXES)
+        name: value for name, value in os.environ.items() if not name.startswith(SCRUBBED_PREFIXES)
     }
     return kept | variables

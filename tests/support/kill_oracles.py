@@ -127,9 +127,7 @@ def _of_documents(context: Context, shop: BatchShop, spoilt: bool) -> list[str]:
     allowed = LOST_BEFORE_RETRIES if spoilt and not retries_exist() else {"published"}
     if not set(report.states) <= allowed:
         found.append(f"not everything ended published: {report.states}")
-    published = {
-        entry["document_id"]: entry["title"]["value"] for entry in export_entries(context)
-    }
+    published = {entry["document_id"]: entry["title"]["value"] for entry in export_entries(context)}
     found += [
         f"{document} is published as {title!r}"
         for document, title in published.items()

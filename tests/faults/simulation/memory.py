@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import polars as pl
-from sqlalchemy import Connection
+from sqlalchemy import Connection, create_engine, event
+from sqlalchemy.pool import StaticPool
 
 from resources.artifacts import ArtifactDamaged, ArtifactMissing, Kind, Stored
 from resources.ledger.engine import Ledger, open_ledger
@@ -67,6 +68,12 @@ class SimulatedLedger(Ledger):
     gate: Gate
     judge: Any
     driver: sqlite3.Connection
+    base: Ledger
+
+    def close(self) -> None:
+        """Give the connection back."""
+        self.engine.dispose()
+        self.base.close()
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -90,19 +97,39 @@ class SimulatedLedger(Ledger):
 
 
 def open_memory(gate: Gate, judge: Any) -> SimulatedLedger:
-    """The ledger's real schema in a database in memory; slow, so once a process."""
+    """The ledger's real schema in a database in memory; slow, so once a process.
+
+    The schema is made through the product's own engine. Schedules then use a plainer one over the
+    same connection, whose transactions begin by the same statements without SQLAlchemy's detours.
+    """
     base = open_ledger("sqlite://", clock=gate.clock)
     with base.engine.connect() as connection:
         driver = cast(sqlite3.Connection, cast(Any, connection.connection).driver_connection)
+    dialect = MemoryDialect()
+    engine = create_engine(
+        "sqlite://",
+        creator=lambda: driver,
+        poolclass=StaticPool,
+        pool_reset_on_return=None,
+        hide_parameters=True,
+    )
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        reading = connection.get_execution_options().get("tallybook_reader")
+        driver.execute("PRAGMA query_only=1" if reading else "PRAGMA query_only=0")
+        driver.execute("BEGIN" if reading else "BEGIN IMMEDIATE")
+
     return SimulatedLedger(
-        engine=base.engine,
-        dialect=MemoryDialect(),
+        engine=engine,
+        dialect=dialect,
         clock=gate.clock,
         place="memory",
         ledger_id="5151515151515151",
         gate=gate,
         judge=judge,
         driver=driver,
+        base=base,
     )
 
 

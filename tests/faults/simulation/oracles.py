@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal, cast
 
+from resources.clock import from_text
 from resources.ledger.journal import verify_all
 from resources.ledger.leases import Lease
 from resources.ledger.transitions import MACHINES, START
@@ -110,7 +111,12 @@ class Oracles:
         """Begin a schedule: forget, and take in what is there before it."""
         self._plan = plan
         self.violations = []
-        self._grants: dict[str, Grant] = {}
+        self._grants: dict[str, Grant] = {
+            name: Grant(owner, token, from_text(until))
+            for name, owner, token, until in self._driver.execute(
+                "SELECT name, owner, token, expires_at FROM leases"
+            )
+        }
         self._notes: dict[str, Note] = {}
         self._note: Note | None = None
         self._sealed: Lease | None = None
@@ -120,10 +126,12 @@ class Oracles:
         self._records: dict[int, str] = dict(self._driver.execute(_RECORDS))
         self._batches: dict[int, str] = dict(self._driver.execute(_BATCHES))
         self._last_move = self._driver.execute("SELECT MAX(move_no) FROM moves").fetchone()[0] or 0
-        self._counts = (0, 0, 0, 0, 0)
+        self._counts = self._driver.execute(_COUNTS).fetchone()
         self._decided: set[int] = set()
         self._stored: set[int] = set()
+        self._take_stored()
         self._manifests: dict[int, tuple[Any, ...]] = {}
+        self._take_manifests()
         self._shown = self._driver.execute(_SHOWN).fetchall()
         self._searched = set(self._driver.execute(_SEARCHED).fetchall())
         self._effects = Counter(row[:5] for row in self._driver.execute(_DELIVERED))
@@ -295,7 +303,12 @@ class Oracles:
                 self.accuse("an answer was judged before its disposition was durable")
         if counts[4] != old[4]:
             self._take_manifests()
-        self._decided = {row[0] for row in self._driver.execute("SELECT attempt_no FROM dispositions")}
+        self._take_stored()
+
+    def _take_stored(self) -> None:
+        self._decided = {
+            row[0] for row in self._driver.execute("SELECT attempt_no FROM dispositions")
+        }
         for file_no, artifact in self._driver.execute(
             "SELECT result_file_no, artifact FROM result_files"
         ):
@@ -416,8 +429,9 @@ class Oracles:
         ).fetchall()
         if sorted(row[0] for row in found) != list(range(1, self._plan.documents + 1)):
             self.accuse("not every document has exactly one record")
+        settled = SETTLED if self._plan.to_archive else (*SETTLED, "collected")
         for _, state in found:
-            if state not in SETTLED:
+            if state not in settled:
                 self.accuse(f"a record is left {state}")
         for state in self._batches.values():
             if state not in (*COMPLETE, "cancelled"):

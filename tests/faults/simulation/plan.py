@@ -39,6 +39,9 @@ _REACH: dict[Place, int] = {
 }
 """About how often a batch passes each place; a disturbance beyond the end simply never happens."""
 
+_LEFT = {"nothing": 4, "frozen": 4, "submitted": 3, "collected": 2}
+"""Quarters of a life that are left."""
+
 CreateFault = Literal[
     "none",
     "accepted_then_lost",
@@ -95,6 +98,17 @@ ROW_FAULTS: tuple[RowFault, ...] = (
     "late",
 )
 OPERATOR_WISHES = ("cancel", "discard", "attach")
+Start = Literal["nothing", "frozen", "submitted", "collected"]
+STARTS: tuple[Start, ...] = ("nothing", "frozen", "submitted", "collected")
+"""How far an undisturbed worker has come before the schedule begins. Most schedules begin in the
+middle: what is before it was the same in thousands of others."""
+_FIRST_ROWS: tuple[tuple[tuple[int, int, RowFault], ...], ...] = (
+    (),
+    ((0, 0, "uncertain"),),
+    ((0, 0, "missing"),),
+    ((0, 1, "two_bodies"),),
+)
+"""Rows of jobs that are collected before the schedule begins."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +136,8 @@ class Plan:
         documents: how many.
         batch_records: at most so many in one batch.
         workers: how many at once.
+        start: how far everything has come before.
+        to_archive: judge and publish too; else the schedule ends when every batch is settled.
         published_before: documents that have an entry of an older version in the archive.
         uploads: the provider takes its input as a file first.
         creates: what becomes of the first, second, ... create call.
@@ -135,6 +151,8 @@ class Plan:
     documents: int
     batch_records: int
     workers: int
+    start: Start
+    to_archive: bool
     published_before: int
     uploads: bool
     creates: tuple[CreateFault, ...]
@@ -142,6 +160,26 @@ class Plan:
     rows: tuple[tuple[int, int, RowFault], ...]
     wishes: tuple[str, ...]
     disturbances: tuple[Disturbance, ...]
+
+    @property
+    def prefix(self) -> Plan:
+        """What happened before, undisturbed."""
+        batches = -(-self.documents // self.batch_records)
+        return replace(
+            self,
+            seed=0,
+            workers=1,
+            start="nothing",
+            to_archive=False,
+            uploads=False,
+            creates=(),
+            jobs=(),
+            rows=tuple(row for row in self.rows if row[0] < batches)
+            if self.start == "collected"
+            else (),
+            wishes=(),
+            disturbances=(),
+        )
 
     @property
     def size(self) -> int:
@@ -160,40 +198,47 @@ class Plan:
 def draw(seed: int) -> Plan:
     """The plan of a seed; the same one for ever."""
     rng = random.Random(seed)
-    documents = rng.choices((2, 3, 4, 5, 6), (30, 30, 20, 12, 8))[0]
-    batches = rng.choices((1, 2, 3), (72, 22, 6))[0]
+    start = rng.choices(STARTS, (18, 30, 27, 25))[0]
+    documents = rng.choices((2, 3, 4, 6), (40, 32, 20, 8))[0]
+    batches = rng.choices((1, 2), (75, 25))[0]
     batch_records = -(-documents // batches)
     return Plan(
         seed=seed,
         documents=documents,
         batch_records=batch_records,
         workers=rng.choices((1, 2, 3), (20, 50, 30))[0],
+        start=start,
+        to_archive=start == "collected" or rng.random() < 0.45,
         published_before=rng.choice((0, 1, 2)),
         uploads=rng.random() < 0.6,
         creates=tuple(
-            rng.choice(CREATE_FAULTS) if rng.random() < 0.2 else "none" for _ in range(4)
+            rng.choice(CREATE_FAULTS) if rng.random() < 0.25 else "none" for _ in range(4)
         ),
-        jobs=tuple(rng.choice(JOB_FAULTS) if rng.random() < 0.2 else "none" for _ in range(6)),
-        rows=_draw_rows(rng),
+        jobs=tuple(rng.choice(JOB_FAULTS) if rng.random() < 0.15 else "none" for _ in range(6)),
+        rows=_draw_rows(rng, batches if start == "collected" else 0),
         wishes=(rng.choice(OPERATOR_WISHES),) if rng.random() < 0.1 else (),
-        disturbances=tuple(_draw_disturbance(rng, batches) for _ in range(rng.randrange(0, 8))),
+        disturbances=tuple(
+            _draw_disturbance(rng, batches, start) for _ in range(rng.randrange(0, 7))
+        ),
     )
 
 
-def _draw_rows(rng: random.Random) -> tuple[tuple[int, int, RowFault], ...]:
-    return tuple(
+def _draw_rows(rng: random.Random, collected: int) -> tuple[tuple[int, int, RowFault], ...]:
+    drawn = tuple(
         (job, row, rng.choice(ROW_FAULTS))
-        for job in range(4)
+        for job in range(collected, 4)
         for row in range(6)
-        if rng.random() < 0.16
+        if rng.random() < 0.12
     )
+    return (*rng.choice(_FIRST_ROWS), *drawn) if collected else drawn
 
 
-def _draw_disturbance(rng: random.Random, batches: int) -> Disturbance:
+def _draw_disturbance(rng: random.Random, batches: int, start: Start) -> Disturbance:
     place = rng.choices(PLACES, _WEIGHTS)[0]
+    reach = _REACH[place] * batches * _LEFT[start] // 4
     return Disturbance(
         place=place,
-        nth=rng.randrange(1, _REACH[place] * batches + 1),
+        nth=rng.randrange(1, max(2, reach + 1)),
         what=rng.choice(WHATS[place]),
         patience=rng.randrange(3, 60),
         seconds=rng.choice((1, 100, 290, 310, 400, 1000)),
@@ -215,6 +260,8 @@ def smaller(plan: Plan) -> Iterator[Plan]:
     for i, fault in enumerate(plan.jobs):
         if fault != "none":
             yield replace(plan, jobs=(*plan.jobs[:i], "none", *plan.jobs[i + 1 :]))
+    if plan.to_archive and plan.start != "collected":
+        yield replace(plan, to_archive=False)
     if plan.published_before:
         yield replace(plan, published_before=plan.published_before - 1)
     if plan.workers > 1:

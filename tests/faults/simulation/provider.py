@@ -112,6 +112,15 @@ class Provider:
         self.finds = 0
         self.run_counts = {}
 
+    def go_on(self, jobs: dict[str, SimulatedJob], run_counts: dict[str, int]) -> None:
+        """Remember what was before; what is not over yet goes on as the plan says."""
+        assert self.plan is not None
+        self.jobs, self.run_counts = jobs, run_counts
+        for number, job in enumerate(jobs.values()):
+            if not job.ended and number < len(self.plan.jobs):
+                job.fault = self.plan.jobs[number]
+                job.ends_at = job.created_at + (SLOW if job.fault == "slow" else RUNS)
+
     def jobs_of(self, batch_key: str) -> list[SimulatedJob]:
         """The jobs that were made for a batch."""
         return [job for job in self.jobs.values() if job.batch_key == batch_key]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -22,6 +23,7 @@ from resources.ledger.moves import StateChanged
 from resources.providers.port import ProviderError
 from tests.faults.simulation.gate import Killed, Worker
 from tests.faults.simulation.plan import Plan
+from tests.faults.simulation.oracles import COMPLETE
 from tests.faults.simulation.workers import STEPS, eligible, grant_wish, next_moment
 from tests.faults.simulation.world import World
 
@@ -69,14 +71,20 @@ class Scheduler:
         self._waits = 0
         self._wished = -1
 
-    def run(self) -> None:
-        """Until nothing is left to do, or it goes on for too long."""
+    def run(self, reached: Callable[[], bool] = lambda: False) -> None:
+        """Until nothing is left to do, or it goes on for too long.
+
+        Args:
+            reached: end as soon as this holds.
+        """
         gate = self._world.gate
         for number in range(self._plan.workers):
             self._workers.append(self._new_worker(number))
         turn = 0
         while gate.steps < MOST_STEPS and self._waits < MOST_WAITS:
             worker = self._next(turn)
+            if reached():
+                break
             if worker is None:
                 if not self._wait():
                     break
@@ -164,22 +172,53 @@ class Scheduler:
         if self._wishes and worker.number == 0 and self._wished != self._waits:
             self._wished = self._waits
             return self._wishes[0]
-        found = eligible(world.driver, world.ledger.now(), self._plan.documents)
+        found = eligible(world, self._plan)
         return found[worker.number % len(found)] if found else None
 
     def _wait(self) -> bool:
         """Everybody waits: let time pass until the next thing can happen. False if none will."""
         world = self._world
         moment = next_moment(world, patient=self._waits % 4 == 1)
-        if moment is None:
+        if moment is None and not eligible(world, self._plan):
             return False
         self._waits += 1
-        step = from_text(moment) - world.clock()
-        world.clock.go_on(max(step, timedelta()) + timedelta(milliseconds=1))
+        if moment is not None:
+            step = from_text(moment) - world.clock()
+            world.clock.go_on(max(step, timedelta()) + timedelta(milliseconds=1))
         world.gate.log(f"wait until {world.ledger.now()}")
         for worker in self._workers:
             worker.idle = False
         return True
+
+
+_BEGUN: dict[str, tuple[str, ...]] = {
+    "frozen": ("prepared",),
+    "submitted": ("submitted", "running"),
+    "collected": COMPLETE,
+}
+"""States that every batch has when everything has come so far."""
+
+
+def begin(world: World, plan: Plan) -> None:
+    """Make the world as it is when the plan begins."""
+    if plan.start == "nothing":
+        world.reset(plan, getcurrent())
+        return
+    before = plan.prefix
+    key = (plan.start, before)
+    if key not in world.snapshots:
+        world.reset(before, getcurrent())
+        states = _BEGUN[plan.start]
+        marks = ",".join("?" * len(states))
+        sql = f"SELECT COUNT(*), SUM(state IN ({marks})) FROM batches"
+
+        def reached() -> bool:
+            found, so_far = world.driver.execute(sql, states).fetchone()
+            return found > 0 and found == so_far
+
+        Scheduler(world, before).run(reached)
+        world.snapshots[key] = world.snapshot()
+    world.go_on_from(world.snapshots[key], plan, getcurrent())
 
 
 def run_schedule(world: World, plan: Plan, *, keep_log: bool = False) -> Outcome:
@@ -192,7 +231,7 @@ def run_schedule(world: World, plan: Plan, *, keep_log: bool = False) -> Outcome
     """
     lines: list[str] = []
     world.gate.log = lines.append
-    world.reset(plan, getcurrent())
+    begin(world, plan)
     Scheduler(world, plan).run()
     world.gate.current = None
     world.oracles.judge_end()

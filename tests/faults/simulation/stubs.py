@@ -178,6 +178,25 @@ def fetch_file(
     return Fetched(file.kind, store.put("result", data), data.count(b"\n"))
 
 
+class Scanned:
+    """A frame that is asked as if it were read lazily from a file."""
+
+    def __init__(self, frame: pl.DataFrame) -> None:
+        self._frame = frame
+
+    def filter(self, wanted: pl.Expr) -> Scanned:
+        """As a lazy frame's."""
+        return Scanned(self._frame.filter(wanted))
+
+    def select(self, columns: Iterable[str]) -> Scanned:
+        """As a lazy frame's."""
+        return Scanned(self._frame.select(list(columns)))
+
+    def collect(self) -> pl.DataFrame:
+        """As a lazy frame's."""
+        return self._frame
+
+
 def store_frame(
     store: MemoryStore, kind: Any, _contract: object, shards: Iterable[pl.DataFrame]
 ) -> Any:
@@ -215,7 +234,7 @@ def all_replacements(
         Replacement(collect, "without_garbage_collector", no_collector),
         Replacement(evidence, "result_reader", lambda _version: reader),
         Replacement(evidence, "verify_manifest", verify_manifest),
-        Replacement(evidence, "scan_frame", lambda _contract, path: store.frames[path].lazy()),
+        Replacement(evidence, "scan_frame", lambda _contract, path: Scanned(store.frames[path])),
         Replacement(settle, "store_frame", store_frame),
         Replacement(settle, "operating", lambda *_: settings),
         Replacement(retries, "store_frame", store_frame),

@@ -8,7 +8,6 @@ A worker knows nothing that the ledger does not tell it, as a new process would.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterator
 from typing import Any, cast
 
@@ -173,8 +172,12 @@ STEPS: dict[str, Step] = {
 }
 
 
-def eligible(driver: sqlite3.Connection, now: str, documents: int) -> list[str]:
+SETTLING = ("freeze", "submit", "monitor", "collect", "retry")
+
+
+def eligible(world: World, plan: Plan) -> list[str]:
     """What the ledger has to do now, in the order of the pipeline."""
+    driver, now, documents = world.driver, world.ledger.now(), plan.documents
     rows = driver.execute(
         "SELECT state, next_poll_at, collected_artifact, staging_artifact FROM batches"
     ).fetchall()
@@ -193,7 +196,8 @@ def eligible(driver: sqlite3.Connection, now: str, documents: int) -> list[str]:
         steps.add("accept")
     if not waiting and not under_way and any(row[0] == "retry_required" for row in rows):
         steps.add("collect")
-    return [name for name in STEPS if name in steps]
+    wanted = STEPS if plan.to_archive else SETTLING
+    return [name for name in wanted if name in steps]
 
 
 def _steps_of(row: tuple[Any, ...], now: str) -> list[str]:

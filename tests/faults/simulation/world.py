@@ -6,12 +6,16 @@ before anything runs. Does not belong here: what workers do.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import random
-from dataclasses import replace
+import sqlite3
+from dataclasses import dataclass, replace
+from datetime import datetime
 from types import SimpleNamespace
 from typing import Any, cast
 
+import polars as pl
 from greenlet import greenlet
 
 from pipeline_assets.versions import OpenVersion
@@ -22,7 +26,7 @@ from tests.faults.simulation.gate import Gate, SimulatedClock
 from tests.faults.simulation.memory import MemoryDialect, MemoryStore, open_memory
 from tests.faults.simulation.oracles import Oracles
 from tests.faults.simulation.plan import Plan
-from tests.faults.simulation.provider import MODEL, NAME, Client, Provider
+from tests.faults.simulation.provider import MODEL, NAME, Client, Provider, SimulatedJob
 from tests.faults.simulation.stubs import PARSER_KEY, WORKLOAD
 
 DOCUMENTS = 6
@@ -43,6 +47,24 @@ _KEPT = frozenset(
     }
 )
 """Tables whose rows are there before a schedule and stay; of moves only the first two."""
+
+
+_OLDER_SEARCH = (
+    "INSERT INTO archive_search (rowid,title,identifiers,description,language) "
+    "VALUES (?,'older','','','en')"
+)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A moment of a schedule: rows by insert statement, artifacts, and the provider's jobs."""
+
+    tables: list[tuple[str, list[tuple[Any, ...]]]]
+    moment: datetime
+    files: dict[tuple[str, str], bytes]
+    frames: dict[str, pl.DataFrame]
+    jobs: dict[str, SimulatedJob]
+    run_counts: dict[str, int]
 
 
 def checksum(document_no: int) -> str:
@@ -67,6 +89,7 @@ class World:
         self.gate.on_failure = self.oracles.local_failure
         self.version = self._first_rows()
         self.settings: Any = None
+        self.snapshots: dict[Any, Snapshot] = {}
         emptied = [t.name for t in metadata.sorted_tables if t.name not in _KEPT]
         self._empty = [f"DELETE FROM {name}" for name in emptied]
 
@@ -127,10 +150,7 @@ class World:
         driver.execute("PRAGMA query_only=0")
         driver.execute("PRAGMA foreign_keys=OFF")
         driver.execute("BEGIN")
-        for statement in self._empty:
-            driver.execute(statement)
-        driver.execute("DELETE FROM moves WHERE move_no > 2")
-        driver.execute("UPDATE processing_versions SET state = 'active'")
+        self._delete_all(driver)
         driver.execute("DELETE FROM archive_search")
         for no in range(1, plan.published_before + 1):
             self._published_before(no)
@@ -142,6 +162,57 @@ class World:
         self.store.files[("thumbnail", THUMBNAIL)] = b"thumbnail"
         self.provider.start(plan)
         self.oracles.start(plan)
+
+    def snapshot(self) -> Snapshot:
+        """Everything as it is now, to go on from there many times."""
+        tables = []
+        for table in metadata.sorted_tables:
+            if table.name == "moves":
+                found = self.driver.execute("SELECT * FROM moves WHERE move_no > 2").fetchall()
+            elif table.name in _KEPT:
+                continue
+            else:
+                found = self.driver.execute(f"SELECT * FROM {table.name}").fetchall()
+            if found:
+                marks = ",".join("?" * len(found[0]))
+                tables.append((f"INSERT INTO {table.name} VALUES ({marks})", found))
+        provider = self.provider
+        return Snapshot(
+            tables=tables,
+            moment=self.clock.moment,
+            files=dict(self.store.files),
+            frames=dict(self.store.frames),
+            jobs=copy.deepcopy(provider.jobs),
+            run_counts=dict(provider.run_counts),
+        )
+
+    def go_on_from(self, snapshot: Snapshot, plan: Plan, hub: greenlet) -> None:
+        """Make everything as it was then, for this plan."""
+        driver = self.driver
+        driver.execute("PRAGMA query_only=0")
+        driver.execute("PRAGMA foreign_keys=OFF")
+        driver.execute("BEGIN")
+        self._delete_all(driver)
+        driver.execute("DELETE FROM archive_search")
+        for statement, rows in snapshot.tables:
+            driver.executemany(statement, rows)
+        for no in range(1, plan.published_before + 1):
+            driver.execute(_OLDER_SEARCH, (no,))
+        driver.execute("COMMIT")
+        driver.execute("PRAGMA foreign_keys=ON")
+        self.gate.start(plan.disturbances, hub)
+        self.clock.moment = snapshot.moment
+        self.store.files = dict(snapshot.files)
+        self.store.frames = dict(snapshot.frames)
+        self.provider.start(plan)
+        self.provider.go_on(copy.deepcopy(snapshot.jobs), dict(snapshot.run_counts))
+        self.oracles.start(plan)
+
+    def _delete_all(self, driver: sqlite3.Connection) -> None:
+        for statement in self._empty:
+            driver.execute(statement)
+        driver.execute("DELETE FROM moves WHERE move_no > 2")
+        driver.execute("UPDATE processing_versions SET state = 'active'")
 
     def _published_before(self, no: int) -> None:
         driver = self.driver
@@ -159,11 +230,7 @@ class World:
             (no, no, no, content, digest, THUMBNAIL, _AT),
         )
         driver.execute("INSERT INTO archive_heads VALUES (?,?)", (no, no))
-        driver.execute(
-            "INSERT INTO archive_search (rowid,title,identifiers,description,language) "
-            "VALUES (?,'older','','','en')",
-            (no,),
-        )
+        driver.execute(_OLDER_SEARCH, (no,))
         driver.execute(
             "INSERT INTO deliveries VALUES (?,'publish',?,?,1,'published',?,?)",
             (no, "2" * 64, digest, no, _AT),

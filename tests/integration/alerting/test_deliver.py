@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
@@ -264,25 +265,33 @@ def test_a_slow_senders_claim_outlives_its_lease(world: World, worker: str | Non
     assert second.sent == []
 
 
-def test_an_outcome_after_the_claim_was_taken_over_is_not_written(world: World) -> None:
-    world.raise_one()
-    second = Kept(first=fail)
-
-    def overtake() -> None:
-        world.clock.advance(CLAIM_SECONDS + 1)
-        deliver_alerts(world.as_worker("second"), channels=[second])
-
-    deliver_alerts(world.context, channels=[Kept(first=overtake)])
-    (row,) = world.told()
-    assert (row.told_at, row.failures) == (None, 1), "what the holder of the claim found stands"
-
-
 class Died(BaseException):
     """The process ends here."""
 
 
 def die() -> None:
     raise Died
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "failures"), [(fail, 1), (die, 0)], ids=["that-failed", "still-at-it"]
+)
+def test_an_outcome_after_the_claim_was_taken_over_is_not_written(
+    world: World, meanwhile: Callable[[], None], failures: int
+) -> None:
+    """What the holder of the newer claim finds, or will find, stands."""
+    world.raise_one()
+
+    def overtake() -> None:
+        world.clock.advance(CLAIM_SECONDS + 1)
+        with suppress(Died):
+            second = world.as_worker("second")
+            deliver_alerts(second, channels=[Kept(first=meanwhile)])
+
+    deliver_alerts(world.context, channels=[Kept(first=overtake)])
+    (row,) = world.told()
+    assert (row.told_at, row.failures) == (None, failures)
+    assert (row.claimed_until is None) is (failures == 1)
 
 
 def test_a_death_between_sending_and_writing_tells_again(world: World) -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 import polars as pl
 import pytest
-from sqlalchemy import insert, select
+from sqlalchemy import Connection, insert, select
 
 from resources.ledger.dead_letters import (
     DEAD_LETTER_SCHEMA,
@@ -79,14 +78,21 @@ def given_up(ledger: Ledger, *members: int, batch: int = 1, classified: bool = T
                     manifest_no=batch,
                 )
             )
-            add_attempt(ledger, connection, number, 100 + number, batch, classified=classified)
+            add_attempt(connection, number, 100 + number, batch, classified=classified)
         for before, after in pairwise(PATH):
             move_records(connection, ledger.dialect, numbers(*members), before, after, CAUSE, chain)
 
 
 def add_attempt(
-    ledger: Ledger, connection: Any, record: int, attempt: int, batch: int, *, classified: bool
+    connection: Connection,
+    record: int,
+    attempt: int,
+    batch: int,
+    *,
+    classified: bool,
+    line: int | None = None,
 ) -> None:
+    line = record if line is None else line
     connection.execute(
         insert(attempts).values(
             attempt_no=attempt,
@@ -106,15 +112,15 @@ def add_attempt(
             failure_class="refused" if classified else None,
             diagnostics="the model refused" if classified else "",
             result_file_no=batch,
-            line=record,
+            line=line,
         )
     )
     connection.execute(
         insert(results).values(
             result_file_no=batch,
-            line=record,
+            line=line,
             attempt_no=attempt,
-            line_offset=10 * record,
+            line_offset=10 * line,
             line_length=7,
         )
     )
@@ -266,6 +272,24 @@ def test_closing_counts_what_was_open_and_keeps_how_it_ended(ledger: Ledger) -> 
     history = find(ledger, only_open=False).filter(pl.col("record_no") == 1)
     assert history.select("closed_at", "closing", "closing_reason", "closed_by").rows() == [
         (LATER, "discarded", "of no use", "a person")
+    ]
+
+
+def test_a_record_that_is_given_up_again_is_found_beside_its_settled_episode(
+    ledger: Ledger,
+) -> None:
+    given_up(ledger, 1)
+    given_up(ledger, 2, batch=2)
+    store(ledger, rows(1))
+    close(ledger, 1, closing="requeued")
+    with ledger.write() as connection:
+        add_attempt(connection, 1, 201, 2, classified=True, line=9)
+    (found,) = find(ledger).to_dicts()
+    assert (found["attempt_no"], found["attempts"], found["recorded"]) == (201, 2, 0)
+    both = find(ledger, only_open=False)
+    assert both.select("attempt_no", "closing", "batch_no", "newest_batch_no").rows() == [
+        (101, "requeued", 1, 2),
+        (201, None, 2, 2),
     ]
 
 

@@ -76,6 +76,24 @@ def test_faults_follow_each_other() -> None:
     assert pairs(mangled(("missing", {"index": 0}), ("swap", {}))) == ["r1=a2", "r2=a1", "r3=a3"]
 
 
+def test_late_brings_what_was_kept_back_from_another_job() -> None:
+    world = World()
+    try:
+        world.faults.add(Fault("openai", "lines", "missing", args={"index": 2}))
+        world.faults.add(Fault("*", "lines", "late", times=2, after=1))
+        assert len(mangle_lines(world, "openai", "job", LINES, lambda i: line(i, "alien"))) == 3
+        later = [("r9", line("r9", "a9"))]
+        assert mangle_lines(world, "gemini", "job", later, lambda i: line(i, "alien")) == [
+            later[0][1]
+        ], "another provider's"
+        found = mangle_lines(world, "openai", "retry", later, lambda i: line(i, "alien"))
+        assert pairs(found) == ["r9=a9", "r2=a2"]
+        assert "openai.held_back" in world.state
+        assert world.state["openai.held_back"] == [], "once"
+    finally:
+        world.close()
+
+
 @pytest.mark.parametrize(
     "kind",
     ["missing", "duplicate", "duplicate_differs", "malformed", "shuffle", "swap", "crlf", "shift"],
