@@ -20,6 +20,7 @@ from pipeline_assets.automation.jobs import (
 )
 from pipeline_assets.automation.pending import Pending, due_versions, pending_versions, run_key
 from pipeline_assets.provider_jobs.monitor import TickReport, look_at_due_jobs
+from pipeline_assets.recovery.dead_letter_alerts import look_at_all_dead_letters
 from pipeline_assets.recovery.releases import look_at_holds
 from resources.context_resource import ContextResource
 
@@ -49,6 +50,7 @@ def provider_batch_monitor(
     with tallybook.open() as opened:
         report = look_at_due_jobs(opened)
         released = look_at_holds(opened)
+        look_at_all_dead_letters(opened)
         pending, troubles = pending_versions(opened)
         now = opened.clock()
     _tell(context, report, troubles)

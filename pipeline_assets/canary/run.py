@@ -16,14 +16,14 @@ from sqlalchemy.exc import IntegrityError
 from pipeline_assets.canary.gate import Combination, GateDecision, decide_gate
 from pipeline_assets.canary.judge import CanaryFinding, judge_canary
 from pipeline_assets.canary.make import canary_documents, make_canary, name_documents
-from pipeline_assets.online_calls.call_plan import CallPolicy
-from pipeline_assets.online_calls.online import answer_group
+from pipeline_assets.online_calls.call_plan import STOPPING, CallPolicy
+from pipeline_assets.online_calls.online import GroupResult, answer_group
 from pipeline_assets.online_calls.window import open_window
 from pipeline_assets.operating import operating
 from pipeline_assets.prompting.request_maker import make_request_maker
 from pipeline_assets.provider_jobs.clients import LazyClient
 from pipeline_assets.provider_jobs.hand_over import hand_over
-from pipeline_assets.provider_jobs.life import Submission, write_answering
+from pipeline_assets.provider_jobs.life import Submission, hold_version, write_answering
 from pipeline_assets.provider_jobs.limits import capability_of, value_of, with_operating
 from pipeline_assets.provider_jobs.results import NotCollectable, fetch_results
 from pipeline_assets.providers import endpoint_of_version, wire_of
@@ -105,18 +105,17 @@ def settle_canaries(context: Context, version: OpenVersion, client: LazyClient) 
         machine="canary",
     )
     for job in waiting:
-        with held(context.ledger, job.lease_name, context.worker) as lease:
-            try:
+        try:
+            with held(context.ledger, job.lease_name, context.worker) as lease:
                 fetched = (
                     []
                     if job.remote_files is None
                     else fetch_results(context, lease, job, client.get())
                 )
-            except NotCollectable as error:
-                outcomes[job.id] = str(error)
-                continue
-            artifacts = [file.stored.digest for file in fetched]
-            outcomes[job.id] = _judge(context, version, lease, job, artifacts)
+                artifacts = [file.stored.digest for file in fetched]
+                outcomes[job.id] = _judge(context, version, lease, job, artifacts)
+        except (NotCollectable, LeaseHeld) as error:
+            outcomes[job.id] = str(error)
     return outcomes
 
 
@@ -207,9 +206,9 @@ def _answer_online(context: Context, version: OpenVersion, lease: Lease, job: Jo
         requests = [wire.decode_request(line.data) for line in split_lines(stream)]
     limit = operating(context.ledger, version.version_no).online_concurrency
 
-    async def call() -> list[bytes]:
+    async def call() -> GroupResult:
         try:
-            result = await answer_group(
+            return await answer_group(
                 client,
                 wire,
                 requests,
@@ -221,10 +220,15 @@ def _answer_online(context: Context, version: OpenVersion, lease: Lease, job: Jo
             )
         finally:
             await client.close()
-        return result.lines
 
-    lines = asyncio.run(call())
-    stored = context.artifacts.put("result", b"".join(line + b"\n" for line in lines))
+    answers = asyncio.run(call())
+    if answers.stopped in STOPPING:
+        # It says nothing of the combination: the canary is answered anew after a release.
+        why = f"{job.provider} ended the online calls of {job.id}: {answers.stopped}"
+        kind = "auth" if answers.stopped == "auth" else "quota"
+        hold_version(context, job.version_no, why, kind=kind)
+        return
+    stored = context.artifacts.put("result", b"".join(line + b"\n" for line in answers.lines))
     with fenced(context.ledger, lease) as connection:
         cause = context.cause("every request was answered or given up", "canary")
         update_job(connection, lease, job, provider_outcome="completed", raw_status="answered")

@@ -80,6 +80,7 @@ def _run(settings: Settings, *, source_moved: bool, quiet: bool) -> _Result:
     from pipeline_assets.cli.progress import shown_progress
     from pipeline_assets.cli.run_lock import run_lock
     from pipeline_assets.provider_jobs.monitor import look_at_due_jobs
+    from pipeline_assets.recovery.dead_letter_alerts import look_at_all_dead_letters
     from pipeline_assets.recovery.releases import look_at_holds
     from resources.context import open_context
 
@@ -93,6 +94,7 @@ def _run(settings: Settings, *, source_moved: bool, quiet: bool) -> _Result:
             # What the sensor does where a daemon runs: whoever has none has only this command.
             look_at_due_jobs(context)
             look_at_holds(context)
+            look_at_all_dead_letters(context)
         # Dagster takes a second to import.
         from pipeline_assets.cli.dagster_run import run_version
 

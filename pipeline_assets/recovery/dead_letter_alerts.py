@@ -19,6 +19,7 @@ from resources.context import Context
 from resources.ledger.alerts import clear_alerts, raise_alert
 from resources.ledger.dead_letters import count_dead_letters
 from resources.ledger.schema import alerts
+from resources.ledger.versions import list_versions
 
 MANY, AGING = "dead_letters", "dead_letters_aging"
 """Kinds of the two alerts; their subject is the version's key."""
@@ -50,6 +51,12 @@ class AlertWish:
 
     kind: str
     change: Literal["raise", "restate", "clear"]
+
+
+def look_at_all_dead_letters(context: Context) -> None:
+    """The same look for every version: age is noticed where nothing is collected, too."""
+    for version in list_versions(context.ledger):
+        look_at_dead_letters(context, version.version_no, version.key)
 
 
 def look_at_dead_letters(context: Context, version_no: int, key: str) -> None:

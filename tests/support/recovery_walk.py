@@ -99,10 +99,28 @@ def check_three_facts(walk: ProviderWalk) -> None:
     Every id of every frozen manifest has one disposition; every accepted output is of the output
     schema; reconciling and delivering once more writes nothing.
     """
-    walk.check_sound()
+    _the_account_adds_up(walk)
     _every_manifest_id_has_one_disposition(walk)
     _every_accepted_output_passes_the_schema(walk)
     _replaying_writes_nothing(walk)
+
+
+def paid(walk: ProviderWalk) -> dict[str, int]:
+    """Custom id of an attempt at a record → how often the provider ran it."""
+    ran = walk.world.executed[walk.provider]
+    own = set(attempts_of(walk)["custom_id"])
+    return {name: count for name, count in ran.items() if name in own}
+
+
+def _the_account_adds_up(walk: ProviderWalk) -> None:
+    """Nothing wrong is published, nothing is run twice, and what is not settled is said to be so."""
+    for document, title in walk.published().items():
+        assert title == walk.titles[document]
+    assert set(paid(walk).values()) <= {1}
+    report = walk.report()
+    assert report.violations == ()
+    assert sum(report.states.values()) == len(walk.titles)
+    assert walk.status().done == (set(report.states) <= TERMINAL)
 
 
 def _every_manifest_id_has_one_disposition(walk: ProviderWalk) -> None:

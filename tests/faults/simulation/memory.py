@@ -117,7 +117,7 @@ def open_memory(gate: Gate, judge: Any) -> SimulatedLedger:
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
         reading = connection.get_execution_options().get("tallybook_reader")
-        driver.execute("PRAGMA query_only=1" if reading else "PRAGMA query_only=0")
+        driver.execute(f"PRAGMA query_only={1 if reading else 0}")
         driver.execute("BEGIN" if reading else "BEGIN IMMEDIATE")
 
     return SimulatedLedger(

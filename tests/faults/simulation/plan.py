@@ -99,7 +99,19 @@ ROW_FAULTS: tuple[RowFault, ...] = (
 )
 OPERATOR_WISHES = ("cancel", "discard", "attach")
 Start = Literal["nothing", "frozen", "submitted", "collected"]
-STARTS: tuple[Start, ...] = ("nothing", "frozen", "submitted", "collected")
+Until = Literal["submitted", "settled", "archived"]
+PARTS: tuple[tuple[Start, Until], ...] = (
+    ("nothing", "submitted"),
+    ("nothing", "settled"),
+    ("nothing", "archived"),
+    ("frozen", "submitted"),
+    ("frozen", "settled"),
+    ("frozen", "archived"),
+    ("submitted", "settled"),
+    ("submitted", "archived"),
+    ("collected", "archived"),
+)
+_PART_WEIGHTS = (8, 4, 6, 20, 8, 8, 14, 8, 24)
 """How far an undisturbed worker has come before the schedule begins. Most schedules begin in the
 middle: what is before it was the same in thousands of others."""
 _FIRST_ROWS: tuple[tuple[tuple[int, int, RowFault], ...], ...] = (
@@ -137,7 +149,8 @@ class Plan:
         batch_records: at most so many in one batch.
         workers: how many at once.
         start: how far everything has come before.
-        to_archive: judge and publish too; else the schedule ends when every batch is settled.
+        until: which part of the pipeline is worked at; the schedule ends when it has nothing
+            left to do.
         published_before: documents that have an entry of an older version in the archive.
         uploads: the provider takes its input as a file first.
         creates: what becomes of the first, second, ... create call.
@@ -152,7 +165,7 @@ class Plan:
     batch_records: int
     workers: int
     start: Start
-    to_archive: bool
+    until: Until
     published_before: int
     uploads: bool
     creates: tuple[CreateFault, ...]
@@ -170,7 +183,7 @@ class Plan:
             seed=0,
             workers=1,
             start="nothing",
-            to_archive=False,
+            until="settled",
             uploads=False,
             creates=(),
             jobs=(),
@@ -198,7 +211,7 @@ class Plan:
 def draw(seed: int) -> Plan:
     """The plan of a seed; the same one for ever."""
     rng = random.Random(seed)
-    start = rng.choices(STARTS, (18, 30, 27, 25))[0]
+    start, until = rng.choices(PARTS, _PART_WEIGHTS)[0]
     documents = rng.choices((2, 3, 4, 6), (40, 32, 20, 8))[0]
     batches = rng.choices((1, 2), (75, 25))[0]
     batch_records = -(-documents // batches)
@@ -208,7 +221,7 @@ def draw(seed: int) -> Plan:
         batch_records=batch_records,
         workers=rng.choices((1, 2, 3), (20, 50, 30))[0],
         start=start,
-        to_archive=start == "collected" or rng.random() < 0.45,
+        until=until,
         published_before=rng.choice((0, 1, 2)),
         uploads=rng.random() < 0.6,
         creates=tuple(
@@ -260,8 +273,8 @@ def smaller(plan: Plan) -> Iterator[Plan]:
     for i, fault in enumerate(plan.jobs):
         if fault != "none":
             yield replace(plan, jobs=(*plan.jobs[:i], "none", *plan.jobs[i + 1 :]))
-    if plan.to_archive and plan.start != "collected":
-        yield replace(plan, to_archive=False)
+    if plan.until == "archived" and plan.start != "collected":
+        yield replace(plan, until="settled")
     if plan.published_before:
         yield replace(plan, published_before=plan.published_before - 1)
     if plan.workers > 1:

@@ -18,6 +18,8 @@ from tests.faults.simulation.stubs import Replacement, all_replacements, install
 from tests.faults.simulation.workers import settings_of
 from tests.faults.simulation.world import World
 
+COLLECT_EVERY = 200
+"""Schedules between two runs of the cyclic collector."""
 SPIED = ("acquire", "renew", "release", "seal")
 
 
@@ -26,6 +28,7 @@ class Simulation:
 
     def __init__(self) -> None:
         self._stack = ExitStack()
+        self._runs = 0
 
     def __enter__(self) -> Self:
         self.world = World()
@@ -40,6 +43,7 @@ class Simulation:
         )
         gc.collect()
         gc.freeze()
+        gc.disable()
         return self
 
     def __exit__(
@@ -49,9 +53,13 @@ class Simulation:
         trace: TracebackType | None,
     ) -> None:
         self._stack.close()
+        gc.enable()
         gc.unfreeze()
         self.world.ledger.close()
 
     def run(self, plan: Plan, *, keep_log: bool = False) -> Outcome:
         """Run one schedule."""
+        self._runs += 1
+        if self._runs % COLLECT_EVERY == 0:
+            gc.collect()
         return run_schedule(self.world, plan, keep_log=keep_log)

@@ -178,7 +178,7 @@ class Scheduler:
     def _wait(self) -> bool:
         """Everybody waits: let time pass until the next thing can happen. False if none will."""
         world = self._world
-        moment = next_moment(world, patient=self._waits % 4 == 1)
+        moment = next_moment(world, self._plan, patient=self._waits % 4 == 1)
         if moment is None and not eligible(world, self._plan):
             return False
         self._waits += 1

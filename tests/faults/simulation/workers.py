@@ -50,6 +50,10 @@ _STATES = (
     "COALESCE(SUM(state IN ('prepared', 'submitted')), 0) FROM record_state s "
     "JOIN records r ON r.record_no = s.record_no WHERE r.version_no = 1"
 )
+_UNSENT = (
+    "SELECT 1 FROM batches WHERE state IN ('prepared','submitting','quarantined') UNION ALL "
+    "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM batches)"
+)
 _ACTIVE = "SELECT 1 FROM processing_versions WHERE version_no = 1 AND state = 'active'"
 
 
@@ -172,7 +176,12 @@ STEPS: dict[str, Step] = {
 }
 
 
-SETTLING = ("freeze", "submit", "monitor", "collect", "retry")
+PARTS: dict[str, tuple[str, ...]] = {
+    "submitted": ("freeze", "submit", "monitor"),
+    "settled": ("freeze", "submit", "monitor", "collect", "retry"),
+    "archived": tuple(STEPS),
+}
+"""Steps of each part of the pipeline."""
 
 
 def eligible(world: World, plan: Plan) -> list[str]:
@@ -184,6 +193,10 @@ def eligible(world: World, plan: Plan) -> list[str]:
     records, due, waiting, accepted, under_way = driver.execute(_STATES, (now,)).fetchone()
     active = driver.execute(_ACTIVE).fetchone() is not None
     steps = {step for row in rows for step in _steps_of(row, now)}
+    if plan.until == "submitted" and not any(
+        row[0] in UNDECIDED and (row[1] is None or row[1] <= now) for row in rows
+    ):
+        steps.discard("monitor")
     if records < documents:
         steps.add("freeze")
     if due and active:
@@ -196,8 +209,7 @@ def eligible(world: World, plan: Plan) -> list[str]:
         steps.add("accept")
     if not waiting and not under_way and any(row[0] == "retry_required" for row in rows):
         steps.add("collect")
-    wanted = STEPS if plan.to_archive else SETTLING
-    return [name for name in wanted if name in steps]
+    return [name for name in PARTS[plan.until] if name in steps]
 
 
 def _steps_of(row: tuple[Any, ...], now: str) -> list[str]:
@@ -242,11 +254,12 @@ def grant_wish(world: World, context: Context, wish: str) -> bool:
     return True
 
 
-def next_moment(world: World, *, patient: bool) -> str | None:
+def next_moment(world: World, plan: Plan, *, patient: bool) -> str | None:
     """The next time at which something can go on by itself; None if nothing ever will.
 
     Args:
         world: this process's world.
+        plan: what is worked at.
         patient: look at running jobs as often as they are due, not only when one has ended.
     """
     now = world.ledger.now()
@@ -259,6 +272,8 @@ def next_moment(world: World, *, patient: bool) -> str | None:
         (now, now, now),
     ).fetchall()
     first = min((row[0] for row in rows), default=None)
+    if plan.until == "submitted" and not world.driver.execute(_UNSENT).fetchone():
+        return None
     ends = [job.ends_at for job in world.provider.jobs.values() if not job.ended]
     unfinished = world.driver.execute(
         "SELECT SUM(state NOT IN ('submitted','running')) FROM batches WHERE state NOT IN "

@@ -20,6 +20,7 @@ from pipeline_assets.ingest import parse_documents
 from pipeline_assets.prepare.freeze import freeze_manifest
 from pipeline_assets.provider_jobs.monitor import look_at_due_jobs
 from pipeline_assets.publish.publish_accepted import publish_accepted
+from pipeline_assets.recovery.holds import release
 from pipeline_assets.submit.submit_batches import SubmitReport, submit_batches
 from pipeline_assets.versions import open_version
 from resources.context import Context, open_context
@@ -229,6 +230,27 @@ def test_bad_credentials_hold_the_version(context: Context, emulator: RunningEmu
     assert open_version(context, KEY).held is not None
     assert build_report(context, KEY).states == {"prepared": 5}, "nothing is buried"
     assert emulator.world.jobs_created["openai"] == []
+
+
+@ON_SQLITE
+def test_bad_credentials_of_an_online_canary_hold_the_version(
+    context: Context, emulator: RunningEmulator
+) -> None:
+    """They say nothing of the combination: after a release the canary is answered anew."""
+    key = "manuals-openai-online-1"
+    fill(context)
+    prepare(context, key)
+    emulator.world.faults.add(Fault("openai", "answer", "status", args={"status": 401}))
+    step(context, key)
+    version = open_version(context, key)
+    assert version.held is not None and "auth" in version.held
+    assert [canary.state for canary in list_canaries(context.ledger)] == ["running"]
+    assert build_report(context, key).states == {"prepared": 5}, "nothing is buried"
+    emulator.world.faults.clear()
+    assert release(context, version.version_no, None, "the key is right now")
+    settle(context, emulator, key)
+    assert [canary.state for canary in list_canaries(context.ledger)] == ["passed"]
+    assert build_report(context, key).states == {"published": 5}
 
 
 @ON_SQLITE

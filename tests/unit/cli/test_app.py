@@ -24,6 +24,13 @@ COMMANDS = (
     "versions",
     "doctor",
     "about",
+    "alerts",
+    "batch",
+    "canary",
+    "dead-letter",
+    "hold",
+    "release",
+    "settings",
 )
 
 
