@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
 import polars as pl
 from sqlalchemy import Connection, select, update
 
@@ -253,8 +254,21 @@ def _search(connection: Connection, ledger: Ledger) -> list[Problem]:
     ]
 
 
+def _canary_results(connection: Connection, ledger: Ledger) -> set[str]:
+    """The answers of canaries, which one row names in a list."""
+    lists = ledger.dialect.fetch(
+        connection,
+        "SELECT results FROM canaries WHERE results IS NOT NULL",
+        {"results": pl.String},
+    )["results"]
+    return {digest for text in lists for digest in msgspec.json.decode(text, type=list[str])}
+
+
 def _missing_artifacts(connection: Connection, context: Context) -> list[Problem]:
     missing: dict[Kind, set[str]] = {}
+    for digest in _canary_results(connection, context.ledger):
+        if not context.artifacts.has("result", digest):
+            missing.setdefault("result", set()).add(digest)
     for kind, sql in _NAMED:
         digests = context.ledger.dialect.fetch(connection, sql, {"digest": pl.String})["digest"]
         for digest in digests:

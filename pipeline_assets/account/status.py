@@ -23,6 +23,7 @@ from resources.clock import from_text
 from resources.context import Context
 from resources.ledger.batches import COMPLETE
 from resources.ledger.engine import Ledger
+from resources.ledger.retries import first_retry
 
 OPEN_STATES = ("queued", "prepared", "submitted", "collected", "accepted", "retry_wait")
 """Record states that the pipeline itself moves on."""
@@ -75,6 +76,8 @@ class Status:
         held: the hold that it is under; None where it is not held.
         breaker: what its circuit breaker sees.
         backlog: what waits in front of the later stages.
+        retries_due_at: when the first waiting record is due for another attempt, UTC; None if no
+            record waits for one.
     """
 
     processing_version: str
@@ -92,6 +95,7 @@ class Status:
     held: HoldFacts | None = None
     breaker: BreakerFacts | None = None
     backlog: tuple[QueueFacts, ...] = ()
+    retries_due_at: str | None = None
 
     @property
     def done(self) -> bool:
@@ -142,6 +146,7 @@ def status(context: Context, key: str) -> Status:
         held=held,
         breaker=breaker,
         backlog=backlog,
+        retries_due_at=first_retry(ledger, version.version_no),
     )
 
 

@@ -36,6 +36,11 @@ class AlertKind:
 
 KINDS: MappingProxyType[str, AlertKind] = MappingProxyType(
     {
+        "auth": AlertKind(
+            "page",
+            "The version is held, because the provider refuses the credentials.",
+            "tallybook status --version {version}",
+        ),
         "backpressure": AlertKind(
             "info",
             "Nothing new is submitted, because staging, review or publication are behind.",
@@ -71,6 +76,11 @@ KINDS: MappingProxyType[str, AlertKind] = MappingProxyType(
             "A provider job stands at its internal deadline and may expire.",
             "tallybook batch show {subject}",
         ),
+        "free_retries": AlertKind(
+            "warn",
+            "The version is held, because jobs expired or found no capacity too often.",
+            "tallybook status --version {version}",
+        ),
         "incident": AlertKind(
             "page",
             "The account of a batch does not hold, so nothing of it is reported complete.",
@@ -105,6 +115,16 @@ KINDS: MappingProxyType[str, AlertKind] = MappingProxyType(
             "page",
             "It is not known whether a job reached the provider; a second one may be paid twice.",
             "tallybook batch show {subject}",
+        ),
+        "quota": AlertKind(
+            "page",
+            "The version is held, because the account has no money or allowance left.",
+            "tallybook status --version {version}",
+        ),
+        "refused": AlertKind(
+            "page",
+            "The version is held, because the provider refuses its jobs.",
+            "tallybook status --version {version}",
         ),
         "run_failed": AlertKind(
             "warn",

@@ -15,6 +15,7 @@ from datetime import datetime
 
 from pipeline_assets.canary.run import gate_of
 from pipeline_assets.expected_errors import EXPECTED_ERRORS
+from pipeline_assets.recovery.breaker import on_probation
 from pipeline_assets.versions import open_version
 from resources.context import Context
 from resources.ledger.jobs import JobRow, find_jobs
@@ -96,11 +97,19 @@ def _why(context: Context, version: FrozenVersion, jobs: list[JobRow]) -> set[st
                 why.add("answer")
         elif version.state == "active" and job.state == "prepared" and due:
             why.add("canary")
+    if "submit" in why and _one_is_out(jobs) and on_probation(context, version.version_no):
+        why.discard("submit")
     if why & {"submit", "answer"}:
         gate = gate_of(context, open_version(context, version.key)).gate
         if gate in ("waiting", "closed"):
             why -= {"submit", "answer"}
     return why
+
+
+def _one_is_out(jobs: list[JobRow]) -> bool:
+    """A batch was handed over and its results are not in; on probation no other one may go."""
+    out = ("submitting", "submitted", "running", "results_available")
+    return any(job.machine == "batch" and job.state in out for job in jobs)
 
 
 def _mark(jobs: list[JobRow], why: set[str]) -> str:

@@ -115,6 +115,8 @@ def _sentence(item: Waiting, status: Status) -> str:
     thing, whom = _FOR.get(item.what, ("record", f"for another run ({item.what})"))
     if item.what.startswith("batch "):
         thing = "batch"
+    if item.what == "retry_wait" and status.retries_due_at is not None:
+        whom += f", due from {output.local(status.retries_due_at)}"
     return f"{counted(item.count, thing, 'batches' if thing == 'batch' else None)} {whom}"
 
 

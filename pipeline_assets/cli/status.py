@@ -51,6 +51,7 @@ def _print(now: Status) -> None:
             ("documents", f"{now.documents}, {now.excluded} of them excluded"),
             ("open records", now.open_records),
             ("oldest of them moved", output.local(now.oldest_open_at)),
+            ("retries due from", output.local(now.retries_due_at)),
         ]
     )
     output.table(

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
 
 import polars as pl
 from sqlalchemy import Connection
@@ -44,6 +46,7 @@ from resources.ledger.results import (
     store_results,
 )
 from resources.ledger.retries import retries_made, store_decisions, tried_before
+from resources.providers.prices import TokenUsage, price_of
 
 TRIES = 3
 """A late result elsewhere may answer a record in between; then what is known is looked up again."""
@@ -92,7 +95,7 @@ def settle(
         MoveRefused: records kept moving meanwhile; nothing was written.
     """
     settings = operating(context.ledger, version.version_no)
-    budget = _budget(context, version, settings)
+    budget = _budget(context, version, settings, batch, outcome)
     for left in reversed(range(TRIES)):
         try:
             return _settle(context, version, lease, batch, outcome, settings, budget)
@@ -259,18 +262,52 @@ def _look(context: Context, batch: Batch, outcome: Reconciliation) -> _Known:
     return _Known(own, late, answers)
 
 
-def _budget(context: Context, version: OpenVersion, settings: Operating) -> Budget:
+def _budget(
+    context: Context,
+    version: OpenVersion,
+    settings: Operating,
+    batch: Batch,
+    outcome: Reconciliation,
+) -> Budget:
     """What the version may still do; what a limit does not ask for is not added up."""
     made = 0
     if settings.budget_attempts is not None:
         with context.ledger.read() as connection:
             made = retries_made(connection, version.version_no)
+    money: Decimal | None = Decimal(0)
+    if settings.budget_usd is not None:
+        parts = (spent(context, version.version_no), _cost(context, batch, outcome))
+        known = [part for part in parts if part is not None]
+        money = sum(known, Decimal(0)) if len(known) == len(parts) else None
     return Budget(
         attempts=settings.budget_attempts,
         retries_made=made,
         money=settings.budget_usd,
-        spent=None if settings.budget_usd is None else spent(context, version.version_no),
+        spent=money,
     )
+
+
+def _cost(context: Context, batch: Batch, outcome: Reconciliation) -> Decimal | None:
+    """What the lines of this batch cost, which is not complete yet; None if it is not known."""
+    tokens = ("input_tokens", "output_tokens", "cached_tokens")
+    paid = pl.concat(
+        [
+            outcome.dispositions.filter(pl.col("line").is_not_null()).select(
+                "disposition", *tokens
+            ),
+            outcome.late.select("disposition", *tokens),
+        ]
+    ).filter((pl.col("disposition") == "succeeded") | pl.col("input_tokens").is_not_null())
+    if paid.is_empty() or batch.mode == "embedded":
+        return Decimal(0)
+    if paid.select("input_tokens", "output_tokens").null_count().sum_horizontal()[0]:
+        return None
+    mean = paid.select(pl.col(name).fill_null(0).sum() // pl.len() for name in tokens).row(0)
+    mode: Literal["batch", "online"] = "online" if batch.mode == "online" else "batch"
+    each = price_of(
+        batch.provider, batch.model, mode, TokenUsage(*mean), context.ledger.clock()
+    ).amount
+    return None if each is None else each * paid.height
 
 
 def _failed(batch: Batch, own: pl.DataFrame) -> pl.DataFrame:

@@ -23,6 +23,7 @@ from pipeline_assets.prompting.request_maker import (
 )
 from pipeline_assets.recovery.retry import (
     CHANGED_PATHS,
+    FEWER_PAGES,
     LARGER_OUTPUT,
     REPAIR_PROMPT,
 )
@@ -33,6 +34,7 @@ from resources.ledger.frames import frame_of
 from resources.providers.tokens import at_most_tokens
 
 Decode = Callable[[bytes], tuple[str, bytes]]
+UNCHANGED = "its changed request is the same as the one that failed"
 
 
 class RequestChanged(Exception):
@@ -83,28 +85,18 @@ def spool_again(
     """
     changed = rows.filter(pl.col("path").is_in(CHANGED_PATHS))
     same = rows.filter(~pl.col("path").is_in(CHANGED_PATHS))
-    asked = [pl.DataFrame(schema=ASKED_SCHEMA)]
-    refused = [pl.DataFrame(schema=REFUSED_SCHEMA)]
-    asked.append(_spool_same(store, maker, same, spool, on_slice))
-    for (path,), part in changed.group_by("path", maintain_order=True):
-        base = spool.tell()
-        other = make_request_maker(version, _changes(version, str(path)))
-        documents = with_pages(store, part.select("record_id", "checksum", "text_pack"), on_slice)
-        made, not_made = spool_bodies(
-            other, batched(documents, RECORDS_AT_ONCE), spool, on_slice=lambda _: on_slice()
-        )
-        places = part.select("row").with_row_index("of", offset=0)
-        places = places.with_columns(pl.col("of").cast(pl.Int64))
-        asked.append(
-            made.rename({"row": "of"})
-            .join(places, on="of")
-            .with_columns(pl.col("body_offset") + base)
-            .select(list(ASKED_SCHEMA))
-        )
-        refused.append(
-            not_made.rename({"row": "of"}).join(places, on="of").select(list(REFUSED_SCHEMA))
-        )
-    return Bodies(pl.concat(asked).sort("row"), pl.concat(refused).sort("row"))
+    asked = [_spool_same(store, maker, same, spool, on_slice)]
+    refused = []
+    # What an earlier path changed stays so: the request would only fail as it did before.
+    gone = [(pl.col(path) > 0) | (pl.col("path") == path) for path in CHANGED_PATHS]
+    for paths, part in changed.group_by(*gone, maintain_order=True):
+        chosen = {path for path, chosen in zip(CHANGED_PATHS, paths, strict=True) if chosen}
+        other = make_request_maker(version, _changes(version, chosen))
+        made, not_made = _spool_changed(store, other, part, spool, on_slice)
+        asked.append(made)
+        refused.append(not_made)
+    empty = pl.DataFrame(schema=REFUSED_SCHEMA)
+    return Bodies(pl.concat(asked).sort("row"), pl.concat([empty, *refused]).sort("row"))
 
 
 def frozen_bodies(
@@ -161,11 +153,39 @@ def _spool_same(
 _PLACE = ("row", "body_offset", "body_length")
 
 
-def _changes(version: OpenVersion, path: str) -> Changes:
+def _spool_changed(
+    store: ArtifactStore,
+    maker: RequestMaker,
+    rows: pl.DataFrame,
+    spool: BinaryIO,
+    on_slice: Callable[[], None],
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    base = spool.tell()
+    documents = with_pages(store, rows.select("record_id", "checksum", "text_pack"), on_slice)
+    made, not_made = spool_bodies(
+        maker, batched(documents, RECORDS_AT_ONCE), spool, on_slice=lambda _: on_slice()
+    )
+    places = rows.select("row", before="request_digest").with_row_index("of", offset=0)
+    places = places.with_columns(pl.col("of").cast(pl.Int64))
+    found = (
+        made.rename({"row": "of"})
+        .join(places, on="of")
+        .with_columns(
+            pl.col("body_offset") + base, same=pl.col("request_digest") == pl.col("before")
+        )
+    )
+    unchanged = found.filter("same").select(
+        "row", reason=pl.lit("unchanged"), detail=pl.lit(UNCHANGED)
+    )
+    refused = not_made.rename({"row": "of"}).join(places, on="of").select(list(REFUSED_SCHEMA))
+    return found.filter(~pl.col("same")).select(list(ASKED_SCHEMA)), pl.concat([refused, unchanged])
+
+
+def _changes(version: OpenVersion, paths: set[str]) -> Changes:
     recovery = None if version.spec.request is None else version.spec.request.recovery
     assert recovery is not None  # noqa: S101 - a path is only chosen where the spec allows it
-    if path == LARGER_OUTPUT:
-        return Changes(output_tokens=recovery.output_tokens)
-    if path == REPAIR_PROMPT:
-        return Changes(prompt=repair_prompt_of(version))
-    return Changes(document_tokens=recovery.document_tokens)
+    return Changes(
+        output_tokens=recovery.output_tokens if LARGER_OUTPUT in paths else None,
+        prompt=repair_prompt_of(version) if REPAIR_PROMPT in paths else None,
+        document_tokens=recovery.document_tokens if FEWER_PAGES in paths else None,
+    )

@@ -222,7 +222,6 @@ class _Again:
         heart: Heartbeat,
     ) -> Iterator[BatchPlan]:
         context, version = self.context, self.version
-        smaller = rows.filter(pl.col("path") == SMALLER_BATCH)["parent_records"].min()
         settings = operating(context.ledger, version.version_no)
         shares = plan_shares(
             version,
@@ -231,7 +230,7 @@ class _Again:
             asked,
             settings,
             context.ledger.now()[:10],
-            max_records=None if smaller is None else max(1, int(str(smaller)) // 2),
+            max_records=self._most_records(rows),
             output_tokens=self._largest_output(rows),
         )
         about = rows.drop("pages", "pages_sent", "tokens", "redactions", "request_digest")
@@ -248,11 +247,19 @@ class _Again:
             on_slice=heart.beat,
         )
 
+    def _most_records(self, rows: pl.DataFrame) -> int | None:
+        """Half of the smallest batch that found no room, as far as the provider takes so few."""
+        smaller = rows.filter(pl.col("path") == SMALLER_BATCH)["parent_records"].min()
+        if smaller is None:
+            return None
+        # From twice the least (less one) on, any number of records can be shared out.
+        return max(int(str(smaller)) // 2, 2 * least_records(self.version) - 1)
+
     def _largest_output(self, rows: pl.DataFrame) -> int | None:
         request = self.version.spec.request
         recovery = None if request is None else request.recovery
         # A repeated request may be one that an earlier path made larger.
-        once = (rows["parent_ordinal"] > 1).any() or (rows["path"] == LARGER_OUTPUT).any()
+        once = (rows["larger_output"] > 0).any() or (rows["path"] == LARGER_OUTPUT).any()
         return recovery.output_tokens if recovery is not None and once else None
 
     def _embedded(

@@ -27,7 +27,7 @@ HoldKind = Literal[
 KINDS: tuple[HoldKind, ...] = get_args(HoldKind)
 ENDS_BY_ITSELF: frozenset[HoldKind] = frozenset({"breaker", "backpressure"})
 """Kinds that may be taken off without a command; they give way to those that need a person."""
-ALERTED: frozenset[HoldKind] = frozenset({"breaker", "backpressure", "budget"})
+ALERTED: frozenset[HoldKind] = frozenset(set(KINDS) - {"operator"})
 """Kinds that raise an alert of their own name, with the version's key as its subject."""
 
 _HOLD, _RELEASE, _COMMAND = "hold:", "release:", ":command"

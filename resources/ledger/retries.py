@@ -42,10 +42,15 @@ AGAIN_SCHEMA = {
     "pages_sent": pl.Int64,
     "tokens": pl.Int64,
     "redactions": pl.Int64,
+    "larger_output": pl.Int64,
+    "repair_prompt": pl.Int64,
+    "fewer_pages": pl.Int64,
 }
-"""A record that gets another attempt, with its newest one; `path` is what was decided."""
+"""A record that gets another attempt, with its newest one; `path` is what was decided. The last
+three count the attempts that went such a path: what they changed is in the newest request."""
 
-# Only attempts since the record was last requeued count: its owner gave it a new start.
+# Only attempts since the record was last requeued count: somebody gave it a new start, whatever
+# it was then (a dead letter, one given away before, one that a reviewer had).
 _TRIED = """
 SELECT s.record_no, a.attempt_no, a.recovery_path, p.failure_class,
     COALESCE(t.counted, CASE WHEN p.disposition = 'expired' THEN 0 ELSE 1 END), b.submitted_at
@@ -54,8 +59,9 @@ JOIN attempts a ON a.record_no = s.record_no AND a.attempt_no <= s.attempt_no
 JOIN batches b ON b.batch_no = a.batch_no
 LEFT JOIN dispositions p ON p.attempt_no = a.attempt_no
 LEFT JOIN retry_decisions t ON t.attempt_no = a.attempt_no
-WHERE a.attempt_no > COALESCE((SELECT MAX(l.attempt_no) FROM dead_letters l
-    WHERE l.record_no = s.record_no AND l.closing = 'requeued'), 0)
+WHERE a.attempt_no >= COALESCE((SELECT MAX(q.attempt_no) FROM attempts q
+    WHERE q.record_no = s.record_no AND q.attempt_no <= s.attempt_no
+    AND q.recovery_path = 'requeue'), 0)
 """
 _NEWEST = (
     "NOT EXISTS (SELECT 1 FROM attempts n WHERE n.record_no = a.record_no "
@@ -65,7 +71,13 @@ _AGAIN = """
 SELECT r.record_no, r.record_id, r.document_no, d.document_id, r.source_version_no, r.checksum,
     r.operation, s.state, a.attempt_no, a.ordinal, a.batch_no, b.expected_records,
     b.request_artifact, a.request_digest, a.request_offset, a.request_length,
-    COALESCE(t.recovery_path, 'repeat'), n.pages, n.pages_sent, n.tokens, n.redactions
+    COALESCE(t.recovery_path, 'repeat'), n.pages, n.pages_sent, n.tokens, n.redactions,
+    (SELECT COUNT(*) FROM attempts g
+        WHERE g.record_no = r.record_no AND g.recovery_path = 'larger_output'),
+    (SELECT COUNT(*) FROM attempts g
+        WHERE g.record_no = r.record_no AND g.recovery_path = 'repair_prompt'),
+    (SELECT COUNT(*) FROM attempts g
+        WHERE g.record_no = r.record_no AND g.recovery_path = 'fewer_pages')
 FROM {chosen}
 JOIN attempts a ON a.attempt_no = c.attempt_no
 JOIN batches b ON b.batch_no = a.batch_no
@@ -215,16 +227,37 @@ def waiting_retries(ledger: Ledger) -> pl.DataFrame:
         )
 
 
+def first_retry(ledger: Ledger, version_no: int) -> str | None:
+    """When the first waiting record of a version is due, UTC text; None if none waits."""
+    with ledger.read() as connection:
+        return ledger.dialect.fetch(
+            connection,
+            "SELECT MIN(COALESCE(s.not_before, t.decided_at)) "
+            + _WAITING
+            + " AND r.version_no = ?",
+            {"first_due": pl.String},
+            (version_no,),
+        ).item()
+
+
 def retries_made(connection: Connection, version_no: int) -> int:
-    """Attempts of a version that followed a failed one by themselves."""
-    return int(
-        connection.execute(
-            text(
-                "SELECT COALESCE(SUM(b.expected_records), 0) FROM batches b "
-                "JOIN manifests m ON m.manifest_no = b.manifest_no "
-                "WHERE b.version_no = :version AND m.replay_reason = 'transient_retry' "
-                "AND b.state <> 'cancelled'"
-            ),
-            {"version": version_no},
-        ).scalar_one()
-    )
+    """Attempts of a version that followed a failed one by themselves, and those decided on.
+
+    What waits for its time counts as made: batches that fail one after the other share a budget.
+    """
+    made = connection.execute(
+        text(
+            "SELECT COALESCE(SUM(b.expected_records), 0) FROM batches b "
+            "JOIN manifests m ON m.manifest_no = b.manifest_no "
+            "WHERE b.version_no = :version AND m.replay_reason = 'transient_retry' "
+            "AND b.state <> 'cancelled'"
+        ),
+        {"version": version_no},
+    ).scalar_one()
+    waiting = connection.execute(
+        text(
+            "SELECT COUNT(*) " + _WAITING + " AND t.decision = 'retry' AND r.version_no = :version"
+        ),
+        {"version": version_no},
+    ).scalar_one()
+    return int(made) + int(waiting)

@@ -3,10 +3,10 @@
 `make kill-test`, or `python -m tests.faults.kill_series --kills 500 --database sqlite`. A series is
 one archive at one emulated provider. Moments are drawn over the length of an undisturbed run, and
 each worker lives from one of them to the next; the last one is left alone, and then the provider's
-record, the sources and the archive have to agree. Nine kills in ten hit a plain worker: half of
-them after a drawn time, half right before or right after a drawn commit. The tenth hits
-`tallybook run`, a process of its own. With `--restarts` PostgreSQL is stopped under the workers as
-well.
+record, the sources and the archive have to agree. Nine kills in ten hit a plain worker: a third
+of them after a drawn time, a third right before or right after a drawn commit, a third while the
+provider works on a drawn call. The tenth hits `tallybook run`, a process of its own. With
+`--restarts` PostgreSQL is stopped under the workers as well.
 
 The draws follow the seed; where a process was at that moment is the machine's own affair.
 Does not belong here: the worker, the oracles (`tests/support`).
@@ -23,11 +23,12 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
+from unittest.mock import patch
 
 from starlette.requests import ClientDisconnect
 
@@ -54,8 +55,12 @@ COMMAND_LIMIT_S = 120.0
 LIFE_SHARE_OF_A_COMMAND = 0.97
 """A command is killed within this share of an undisturbed one's length, since the end of a longer
 life would mostly find it gone."""
+CALLS = ("create", "create", "create", "upload", "download", "download", "retrieve", "delete")
+"""Calls during which a worker is killed, the paid one most often."""
+LONGEST_WAIT_FOR_A_CALL = 0.3
+"""Share of an undisturbed run after which a worker is killed that does not make the drawn call."""
 SLICE_S = 0.005
-MOST_WORKERS_TO_THE_END = 12
+MOST_WORKERS_TO_THE_END = 3
 """A series whose workers keep ending with errors is given up, and counted as a violation."""
 ACCEPTED_ENDINGS = frozenset({0, 3})
 """`tallybook run`: all is done; something waits."""
@@ -198,6 +203,28 @@ class Series:
         where = "before a commit" if before else "after a commit"
         return self._killed(self.workers.wait(pid), where)
 
+    def live_to_call(self, op: str, seconds: float) -> bool:
+        """Kill a plain worker while the provider works on its first such call, or after a time.
+
+        The provider does what it was asked for; there is nobody any more to hear of it.
+        """
+        pids: list[int] = []
+        log = self.world.log
+
+        def log_and_kill(provider: str, asked: str, **facts: Any) -> None:
+            log(provider, asked, **facts)
+            if asked == op and pids:
+                os.kill(pids.pop(), 9)
+
+        with patch.object(self.world, "log", log_and_kill):
+            pid = self.start()
+            pids.append(pid)
+            self._sleep(pid, seconds, until=lambda: not pids)
+            where = f"during {op}" if not pids else "after a time"
+            # Its parent keeps its number until it is waited for: killing it twice does no harm.
+            os.kill(pid, 9)
+        return self._killed(self.workers.wait(pid), where)
+
     def live_through_restart(self, seconds: float, mode: StopMode) -> bool:
         """Restart PostgreSQL under a worker; False if that had ended before."""
         assert self.cluster is not None
@@ -276,24 +303,27 @@ class Series:
 
     def finish(self) -> None:
         """Leave workers alone until one says that nothing is open, then look at everything."""
+        self.tally.series += 1
+        ending = Ending("error")
         for _ in range(MOST_WORKERS_TO_THE_END):
             ending = self.workers.wait(self.start())
             self._look_at(ending)
             if ending.ended != "error":
                 break
-        found = violations_of(self.shop, self.world, spoilt=self.weather.spoilt)
-        for sentence in found:
+        if ending.ended == "error":
+            self.violate("no worker came to an end, so nothing was looked into")
+            return
+        for sentence in violations_of(self.shop, self.world, spoilt=self.weather.spoilt):
             self.violate(sentence)
-        self.tally.series += 1
 
     def look_at_command(self, status: int, errors: str) -> None:
         """A command that ended by itself ended well."""
         if status not in ACCEPTED_ENDINGS:
             self.violate(f"tallybook run ended with {status}: {errors.strip()[-600:]}")
 
-    def _sleep(self, pid: int, seconds: float) -> None:
+    def _sleep(self, pid: int, seconds: float, until: Callable[[], bool] = lambda: False) -> None:
         deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline and not self.workers.has_ended(pid):
+        while time.monotonic() < deadline and not self.workers.has_ended(pid) and not until():
             time.sleep(SLICE_S)
 
     def _killed(self, ending: Ending, where: str) -> bool:
@@ -419,6 +449,7 @@ def run_series(at: House, plan: Plan, yard: Yardstick, *, tell: bool = False) ->
     while tally.kills < plan.kills or tally.restarts < plan.restarts:
         if plan.seconds is not None and time.monotonic() - begun > plan.seconds:
             break
+        told = len(tally.violations)
         rng = random.Random(f"{plan.seed}-{number}")
         weather, provider = rng.choice(WEATHERS), rng.choice(PROVIDERS)
         with at.series(f"series-{number}", provider, weather) as series:
@@ -426,9 +457,10 @@ def run_series(at: House, plan: Plan, yard: Yardstick, *, tell: bool = False) ->
             series.finish()
         number += 1
         if tell:
-            print(
-                f"{time.monotonic() - begun:6.0f} s  {series.name}  {tally.summary()}", flush=True
-            )
+            for sentence in tally.violations[told:]:
+                print(f"VIOLATION {sentence}", flush=True)
+            seconds = time.monotonic() - begun
+            print(f"{seconds:6.0f} s  {series.name}  {tally.summary()}", flush=True)
     return tally
 
 
@@ -461,11 +493,16 @@ def _kill(series: Series, yard: Yardstick, rng: random.Random, gap: float) -> No
     if series.tally.kills % COMMAND_EVERY == COMMAND_EVERY - 1:
         share = rng.random() * LIFE_SHARE_OF_A_COMMAND
         series.live_as_command(share * yard.command_seconds)
-    elif rng.random() < 0.5:
+        return
+    kind = rng.choice(("time", "commit", "call"))
+    if kind == "time":
         series.live(yard.started + gap * yard.seconds)
-    else:
+    elif kind == "commit":
         number = 1 + int(gap * yard.commits)
         series.live_to_commit(number, before=rng.random() < 0.5)
+    else:
+        longest = LONGEST_WAIT_FOR_A_CALL * yard.seconds
+        series.live_to_call(rng.choice(CALLS), yard.started + longest)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -487,12 +524,12 @@ def main(arguments: list[str] | None = None) -> int:
     plan = Plan(chosen.kills, chosen.restarts, chosen.seed, seconds)
     with house(chosen.database, restarts=bool(chosen.restarts)) as at:
         yard = measure(at)
+        for sentence in at.tally.violations:
+            print(f"VIOLATION {sentence}")
         print(f"undisturbed: {yard}", flush=True)
         tally = run_series(at, plan, yard, tell=True)
     for kind, count in sorted(tally.by_kind.items()):
         print(f"{count:6}  {kind}")
-    for sentence in tally.violations:
-        print(f"VIOLATION {sentence}")
     print(tally.summary())
     return 1 if tally.violations else 0
 

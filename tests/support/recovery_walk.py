@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import polars as pl
+import yaml
 
 from partitions import processing_version
 from pipeline_assets.accept.judge_batches import judge_batches
@@ -113,7 +114,7 @@ def paid(walk: ProviderWalk) -> dict[str, int]:
 
 
 def _the_account_adds_up(walk: ProviderWalk) -> None:
-    """Nothing wrong is published, nothing is run twice, and what is not settled is said to be so."""
+    """Nothing wrong is published, nothing is run twice, and what is open is said to be so."""
     for document, title in walk.published().items():
         assert title == walk.titles[document]
     assert set(paid(walk).values()) <= {1}
@@ -200,12 +201,14 @@ def _replaying_writes_nothing(walk: ProviderWalk) -> None:
     assert shop.archive() == archive
 
 
-def spec_with_tail(folder: Path, tail: str) -> tuple[Path, str]:
-    """A folder with the packaged Bedrock batch spec under another key, and that key."""
-    key = "manuals-bedrock-tail-1"
-    text = (PACKAGED / "manuals-bedrock-batch-1.yaml").read_text(encoding="utf-8")
-    text = text.replace("manuals-bedrock-batch-1", key)
-    text = text.replace("  output_tokens:", f"  tail: {tail}\n  output_tokens:")
+def spec_like(packaged: str, folder: Path, key: str, **changes: Any) -> Path:
+    """A folder with a packaged spec under another key, with some of its members changed.
+
+    Members of `request` are changed one by one, the others as a whole.
+    """
+    spec = yaml.safe_load((PACKAGED / f"{packaged}.yaml").read_text(encoding="utf-8"))
+    spec["request"] |= changes.pop("request", {})
     folder.mkdir()
+    text = yaml.safe_dump(spec | {"key": key} | changes)
     (folder / f"{key}.yaml").write_text(text, encoding="utf-8")
-    return folder, key
+    return folder

@@ -241,6 +241,8 @@ class Oracles:
         worker = self._gate.current
         self._note = self._notes.pop("" if worker is None else worker.name, None)
         self._sealed = None
+        if worker is not None:
+            worker.renewed_last = self._note is not None and self._note.kind == "renew"
 
     def committed(self) -> None:
         """A write transaction was committed."""
@@ -514,9 +516,7 @@ def lines_of(job: SimulatedJob, name: str) -> set[bytes]:
     return {line for lines in job.lines.values() for line in lines if line.startswith(start)}
 
 
-def truth(
-    job: SimulatedJob | None, name: str, *, lost: bool
-) -> tuple[tuple[str, str | None], ...]:
+def truth(job: SimulatedJob | None, name: str, *, lost: bool) -> tuple[tuple[str, str | None], ...]:
     """What an attempt's disposition may be, from the lines that the provider returned."""
     lines = lines_of(job, name) if job is not None and not lost else set()
     if len(lines) > 1:

@@ -238,7 +238,8 @@ def draw(seed: int) -> Plan:
 
 def _draw_rows(rng: random.Random, collected: int) -> tuple[tuple[int, int, RowFault], ...]:
     drawn = tuple(
-        (job, row, rng.choice(ROW_FAULTS))
+        # Only a job after the first can bring a line of an earlier attempt.
+        (job, row, rng.choice(ROW_FAULTS if job == 0 else (*ROW_FAULTS, "late", "late", "late")))
         for job in range(collected, 4)
         for row in range(6)
         if rng.random() < 0.12

@@ -22,8 +22,8 @@ from resources.ledger.leases import LeaseHeld, LeaseLost
 from resources.ledger.moves import StateChanged
 from resources.providers.port import ProviderError
 from tests.faults.simulation.gate import Killed, Worker
-from tests.faults.simulation.plan import Plan
 from tests.faults.simulation.oracles import COMPLETE
+from tests.faults.simulation.plan import Plan
 from tests.faults.simulation.workers import STEPS, eligible, grant_wish, next_moment
 from tests.faults.simulation.world import World
 
@@ -152,13 +152,15 @@ class Scheduler:
             try:
                 if step in STEPS:
                     STEPS[step](world, context, self._plan)
-                elif grant_wish(world, context, step):
+                elif not grant_wish(world, context, step):
+                    return
+                else:
                     self._wishes.remove(step)
                     gate.log(f"{worker.name} {step} done")
             except EXPECTED as error:
                 gate.log(f"{worker.name} {step} ended: {type(error).__name__}: {error}")
                 worker.idle = True
-            except Exception as error:  # whatever it is, it is reported
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is reported
                 world.oracles.accuse(f"{step} ended with {type(error).__name__}: {error}")
                 worker.idle = True
         # Whoever finds another one at everything has nothing to do for now.

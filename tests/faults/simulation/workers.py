@@ -69,7 +69,7 @@ def freeze(world: World, context: Context, plan: Plan) -> None:
         rows = sorted((_record_id(no), no) for no in fresh)
         digest = ManifestDigest()
         plans = [
-            batch_of(world.store, ledger.ledger_id, manifest_id, ordinal, _frame(part))
+            batch_of(world.store, ledger.ledger_id, manifest_id, ordinal, frame_of_documents(part))
             for ordinal, part in enumerate(_parts(rows, plan.batch_records))
         ]
         shards = list(manifest_rows(world.version, plans, digest))
@@ -104,7 +104,8 @@ def _parts(rows: list[tuple[str, int]], most: int) -> Iterator[list[tuple[str, i
         yield rows[start : start + most]
 
 
-def _frame(rows: list[tuple[str, int]]) -> pl.DataFrame:
+def frame_of_documents(rows: list[tuple[str, int]]) -> pl.DataFrame:
+    """What a manifest says of documents: rows of record id and number."""
     numbers = [no for _, no in rows]
     return pl.DataFrame(
         {

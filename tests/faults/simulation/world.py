@@ -99,7 +99,8 @@ class World:
         frozen = freeze(self.ledger, KEY, "simulated", "0" * 64, "{}", cause)
         freeze(self.ledger, "older-1", "simulated", "1" * 64, "{}", cause)
         driver.execute(
-            "INSERT INTO sources (source_no,name,kind,location,registered_at) VALUES (1,'s','d','/',?)",
+            "INSERT INTO sources (source_no,name,kind,location,registered_at) "
+            "VALUES (1,'s','d','/',?)",
             (_AT,),
         )
         driver.execute(
@@ -124,7 +125,8 @@ class World:
     def _document(self, no: int) -> None:
         driver = self.driver
         driver.execute(
-            "INSERT INTO documents (document_no,document_id,source_no,first_seen_at) VALUES (?,?,1,?)",
+            "INSERT INTO documents (document_no,document_id,source_no,first_seen_at) "
+            "VALUES (?,?,1,?)",
             (no, f"s/{no}.pdf", _AT),
         )
         driver.execute(
@@ -225,8 +227,8 @@ class World:
         )
         driver.execute("INSERT INTO record_state VALUES (?,'published',3,0,NULL)", (no,))
         driver.execute(
-            "INSERT INTO archive_entries (entry_no,document_no,record_no,version_no,archive_version,"
-            "promotion,content,content_digest,thumbnail,valid_from) VALUES (?,?,?,2,1,1,?,?,?,?)",
+            "INSERT INTO archive_entries (entry_no,document_no,record_no,version_no,"
+            "archive_version,promotion,content,content_digest,thumbnail,valid_from) VALUES (?,?,?,2,1,1,?,?,?,?)",
             (no, no, no, content, digest, THUMBNAIL, _AT),
         )
         driver.execute("INSERT INTO archive_heads VALUES (?,?)", (no, no))

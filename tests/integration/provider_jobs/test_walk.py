@@ -14,6 +14,7 @@ from pipeline_assets.accept.judge_batches import judge_batches
 from pipeline_assets.account.export import export_entries
 from pipeline_assets.account.job_facts import job_facts
 from pipeline_assets.account.report import build_report
+from pipeline_assets.account.status import status
 from pipeline_assets.automation.pending import pending_versions, run_key
 from pipeline_assets.collect.collect_batches import collect_batches
 from pipeline_assets.ingest import parse_documents
@@ -227,7 +228,9 @@ def test_bad_credentials_hold_the_version(context: Context, emulator: RunningEmu
     prepare(context, KEY)
     emulator.world.faults.add(Fault("openai", "create", "status", times=1, args={"status": 401}))
     step(context, KEY)
-    assert open_version(context, KEY).held is not None
+    held = status(context, KEY).held
+    assert held is not None and held.kind == "auth"
+    assert [alert.kind for alert in open_alerts(context.ledger)] == ["auth"]
     assert build_report(context, KEY).states == {"prepared": 5}, "nothing is buried"
     assert emulator.world.jobs_created["openai"] == []
 

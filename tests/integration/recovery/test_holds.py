@@ -39,9 +39,12 @@ from pipeline_assets.recovery.holds import (
     release,
 )
 from pipeline_assets.recovery.releases import look_at_hold, look_at_holds
+from pipeline_assets.submit import answer_embedded
 from pipeline_assets.submit.submit_batches import EVERY_BATCH, ON_PROBATION, submit_batches
+from pipeline_assets.versions import open_version
 from resources.context import Context, open_context
 from resources.ledger.alerts import open_alerts
+from resources.ledger.batches import find_batches
 from resources.ledger.journal import verify_all
 from resources.ledger.leases import LEASE_SECONDS, acquire
 from resources.ledger.moves import batch_chain, move_batch, move_records, move_version
@@ -50,6 +53,8 @@ from resources.ledger.versions import moves_of, set_operating, state_of
 from resources.settings import Settings
 from tests.integration.ledger.support import make_batch, make_version
 from tests.support.clock import FrozenClock
+from tests.support.emulator import RunningEmulator
+from tests.support.provider_walk import provider_walk
 from tests.support.small_archive import PUMP, Archive, fill_folder, manual
 
 V, OTHER = 1, 2
@@ -332,6 +337,18 @@ def test_it_ends_by_itself_on_probation_and_doubles(
     check_journal(context)
 
 
+def test_a_probation_that_was_never_decided_was_not_passed(
+    context: Context, frozen_clock: FrozenClock
+) -> None:
+    set_up(context, breaker_least=2)
+    assert hold(context, V, "breaker", "told by the test")
+    frozen_clock.advance(timedelta(hours=1))
+    assert look_at_holds(context) == ["v1"]
+    results(context, "ok")
+    assert hold(context, V, "breaker", "told by the test")
+    assert breaker(context).trips == 2
+
+
 def test_a_release_by_command_starts_anew(context: Context, frozen_clock: FrozenClock) -> None:
     set_up(context, breaker_least=2, breaker_minutes=60)
     for _ in range(2):
@@ -474,6 +491,45 @@ def test_two_workers_answer_every_batch_once(archive: Archive) -> None:
     assert sum(report.batches for report in reports) == 4
     assert {row.state for row in _rows(archive.context, batches)} == {"results_available"}
     check_journal(archive.context)
+
+
+def test_what_another_worker_answered_meanwhile_is_left_alone(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grow(archive, 2)
+    context, version = archive.context, archive.version()
+    stale = find_batches(context.ledger, version.version_no, ("prepared",))
+    assert submit_batches(context, version).batches == 2
+    monkeypatch.setattr(answer_embedded, "find_batches", lambda *_: stale)
+    assert answer_embedded.answer_embedded(context, version) == ([], {})
+
+
+def test_a_provider_gets_one_batch_at_a_time_on_probation(
+    emulator: RunningEmulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with provider_walk(emulator, "openai", tmp_path, monkeypatch, documents=1) as walk:
+        context, folder = walk.context, walk.context.settings.source_folder
+        for number in range(2):
+            (folder / f"more-{number}.txt").write_text(manual("Water Pump", f"WP-{500 + number}"))
+            walk.prepare()
+        walk.pass_canary()
+        version_no = open_version(context, walk.key).version_no
+        set_up(context, version_no, breaker_least=2)
+        assert hold(context, version_no, "breaker", "told by the test")
+        walk.advance(3600)
+        handed_over = []
+        for _ in range(8):
+            report = walk.step().submit
+            handed_over.append(report.batches)
+            out = walk.jobs("submitted", "running", "results_available")
+            if on_probation(context, version_no):
+                assert len(out) <= 1
+                assert set(report.waiting.values()) == {ON_PROBATION}
+            walk.advance(3600)
+        assert sum(handed_over) == 3
+        assert max(handed_over) == 1
+        assert not on_probation(context, version_no)
+        assert {job.state for job in walk.jobs()} == {"completed"}
 
 
 def _rows(context: Context, table: Table) -> list[Any]:
