@@ -37,7 +37,7 @@ from resources.context import Context
 from resources.ledger.alerts import raise_alert
 from resources.ledger.intents import fingerprint, intents_of
 from resources.ledger.jobs import JobRow, find_job, known_provider_jobs
-from resources.ledger.leases import BackgroundHeartbeat, Lease, fenced
+from resources.ledger.leases import BackgroundHeartbeat, Lease, fenced, renew
 from resources.providers.port import (
     Ambiguous,
     BatchClient,
@@ -77,6 +77,7 @@ def hand_over(
 
     Raises:
         ArtifactDamaged: the request file's bytes are not those that were frozen.
+        LeaseLost: another worker has the batch.
     """
     context.artifacts.verify("request", job.request_artifact)
     client = submission.client
@@ -90,11 +91,13 @@ def hand_over(
         request_file=context.artifacts.require("request", intended.request_artifact),
         size=intended.request_bytes,
         window_hours=submission.window_hours,
-        on_uploaded=partial(write_input, context, lease, intended),
+        on_uploaded=partial(_uploaded, context, lease, intended),
     )
     try:
         # An upload may take longer than the lease lasts.
         with BackgroundHeartbeat(context.ledger, lease):
+            # A worker that was frozen since the intent may have lost the batch: see `_uploaded`.
+            renew(context.ledger, lease)
             created = client.create(new)
     except Ambiguous as error:
         write_later(
@@ -109,6 +112,20 @@ def hand_over(
         return "not_created", str(error)
     write_accepted(context, lease, intended, created, submission, "the provider took the job")
     return "submitted", created.job_id
+
+
+def _uploaded(context: Context, lease: Lease, job: JobRow, ref: str) -> None:
+    """The input is there, and the create call goes out under a lease with all of its time left.
+
+    Whoever takes the batch over after a worker that froze waits for the lease to run out. By then
+    a call that went out under it has timed out, and its job is listed (`CALL_SECONDS` and `GRACE`
+    together are shorter than a lease), so absence is not taken for what was only late.
+
+    Raises:
+        LeaseLost: another worker has the batch; the provider is not called.
+    """
+    write_input(context, lease, job, ref)
+    renew(context.ledger, lease)
 
 
 def settle(context: Context, lease: Lease, job: JobRow, submission: Submission) -> str:

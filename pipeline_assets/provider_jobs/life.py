@@ -200,13 +200,18 @@ def write_not_created(
     wait: timedelta | None = None,
     forget_input: bool = False,
 ) -> None:
-    """There is no job: it is prepared again, and not submitted before `wait` is over."""
+    """There is no job: it is prepared again, and not submitted before `wait` is over.
+
+    Without a `wait` it is a draw that grows with the number of submissions.
+    """
     with fenced(context.ledger, lease) as connection:
         now = reload_job(connection, job)
         if now.state not in ("submitting", "quarantined"):
             return
         cause = context.cause(reason, STAGE)
-        later = context.ledger.clock() + (wait or next_delay(now.submissions or 1, context.rng))
+        if wait is None:
+            wait = next_delay(now.submissions or 1, context.rng)
+        later = context.ledger.clock() + wait
         settle_intent(connection, now.intent_id, outcome, cause.at, reason)
         release_reservation(connection, now, cause.at)
         changes: dict[str, Any] = {"input_ref": None} if forget_input else {}

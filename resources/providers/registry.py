@@ -60,6 +60,12 @@ _PROVIDERS: Mapping[str, _Entry] = MappingProxyType(
 )
 
 
+CALL_SECONDS = 120.0
+"""How long one call of a batch client may take. With the time that a provider may take to list a
+new job it is no longer than a lease, so that a worker that takes a batch over finds what its
+predecessor made (`pipeline_assets/provider_jobs/hand_over.py`)."""
+
+
 def endpoint_of(provider: str, endpoint: str | None) -> str:
     """The endpoint that a spec means: its own, or the provider's usual one.
 
@@ -116,7 +122,11 @@ def sdk_version(provider: str) -> str:
 
 
 def batch_client(
-    settings: Settings, provider: str, endpoint: str | None, *, timeout_seconds: float = 120.0
+    settings: Settings,
+    provider: str,
+    endpoint: str | None,
+    *,
+    timeout_seconds: float = CALL_SECONDS,
 ) -> BatchClient:
     """A client for jobs, with the credentials of the environment.
 

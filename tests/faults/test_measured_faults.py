@@ -28,7 +28,6 @@ from tests.support.recovery_walk import (
     attempts_of,
     check_three_facts,
     freeze_due,
-    paid,
     spec_like,
     try_again,
 )
@@ -144,7 +143,7 @@ def check_after_retries(walk: ProviderWalk, cell: Cell) -> None:
     assert set(again["replay_reason"]) <= {"transient_retry"}
     counted = tried.filter(pl.col("attempt_no").is_in(again["parent_attempt_no"].implode()))
     assert set(counted["counted"]) <= {0 if cell.free else 1}
-    assert sum(paid(walk).values()) == whole - not_run + retried
+    assert sum(walk.executed().values()) == whole - not_run + retried
     check_three_facts(walk)
 
 
@@ -183,7 +182,9 @@ def test_measured_fault(
             assert walk.anomalies() == cell.anomalies
         assert ("misrouted" in walk.alerts()) == ("misrouted" in cell.classes)
         check_after_retries(walk, cell)
-        print(provider, fault, "then", walk.report().states, sum(paid(walk).values()), "rows run")
+        print(
+            provider, fault, "then", walk.report().states, sum(walk.executed().values()), "rows run"
+        )
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -210,7 +211,7 @@ def test_file_that_is_short_by_its_own_word(
         assert len(walk.published()) == whole - missing
         assert [report.records for report in try_again(walk)] == ([missing] if missing else [])
         assert len(walk.published()) == whole
-        assert sum(paid(walk).values()) == whole + missing
+        assert sum(walk.executed().values()) == whole + missing
         check_three_facts(walk)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 import pytest
@@ -18,6 +18,7 @@ from pipeline_assets.provider_jobs.operate import cancel, require_job
 from pipeline_assets.recovery.holds import hold_of, release
 from pipeline_assets.versions import open_version
 from resources.ledger.schema import attempts, batch_parents, batches, renderings
+from resources.providers.capabilities import Fact
 from resources.providers.registry import batch_client
 from tests.integration.stages.support import manual
 from tests.support.emulator import RunningEmulator
@@ -384,12 +385,6 @@ def test_a_budget_that_is_not_reached(walk: ProviderWalk) -> None:
 BEDROCK = "manuals-bedrock-batch-1"
 
 
-class Least(NamedTuple):
-    """A figure of the capability table, as far as it is read here."""
-
-    value: int
-
-
 def takes_at_least(monkeypatch: pytest.MonkeyPatch, records: int) -> None:
     """The provider takes no smaller batch from now on."""
     home = importlib.import_module("pipeline_assets.prepare.plan")
@@ -397,7 +392,7 @@ def takes_at_least(monkeypatch: pytest.MonkeyPatch, records: int) -> None:
     monkeypatch.setattr(
         home,
         "_capability",
-        lambda *given: replace(real(*given), min_records=Least(records)),
+        lambda *given: replace(real(*given), min_records=Fact(records, "a test", "2026-11")),
     )
 
 
