@@ -57,7 +57,7 @@ LIFE_SHARE_OF_A_COMMAND = 0.97
 life would mostly find it gone."""
 CALLS = ("create", "create", "create", "upload", "download", "download", "retrieve", "delete")
 """Calls during which a worker is killed, the paid one most often."""
-LONGEST_WAIT_FOR_A_CALL = 0.3
+LONGEST_WAIT_FOR_A_CALL = 0.6
 """Share of an undisturbed run after which a worker is killed that does not make the drawn call."""
 SLICE_S = 0.005
 MOST_WORKERS_TO_THE_END = 3
