@@ -22,6 +22,7 @@ from pipeline_assets.operating import operating
 from resources.clock import from_text
 from resources.context import Context
 from resources.ledger.batches import COMPLETE
+from resources.ledger.canaries import count_failed
 from resources.ledger.engine import Ledger
 from resources.ledger.retries import first_retry
 
@@ -122,6 +123,7 @@ def status(context: Context, key: str) -> Status:
         parsed = _parsed(connection, ledger, version)
         batches = _batches(connection, ledger, version)
         oldest = _oldest_open(connection, ledger, version)
+        failed_canaries = count_failed(connection, version.version_no)
     age = None
     if oldest is not None:
         age = round((context.clock() - from_text(oldest)).total_seconds(), 1)
@@ -142,6 +144,7 @@ def status(context: Context, key: str) -> Status:
             batches,
             version.state,
             goes_on=held is not None and held.ends_by_itself,
+            failed_canaries=failed_canaries,
         ),
         held=held,
         breaker=breaker,
@@ -162,7 +165,12 @@ def work_mark(context: Context) -> tuple[int, int]:
 
 
 def what_waits(
-    standings: Standings, batches: dict[str, int], version_state: str, *, goes_on: bool = False
+    standings: Standings,
+    batches: dict[str, int],
+    version_state: str,
+    *,
+    goes_on: bool = False,
+    failed_canaries: int = 0,
 ) -> tuple[Waiting, ...]:
     """What keeps a version from being done: first what needs a person, then what needs a run.
 
@@ -171,6 +179,8 @@ def what_waits(
         batches: state → batches.
         version_state: active, held or retired.
         goes_on: a held version is released by itself.
+        failed_canaries: canaries that did not come back right; while there is one no batch of its
+            combination is handed over.
     """
     found = [
         Waiting(state, standings.states[state], by_person=True)
@@ -182,6 +192,8 @@ def what_waits(
         for state in PERSON_BATCHES
         if batches.get(state)
     ]
+    if failed_canaries and batches.get("prepared"):
+        found.append(Waiting("canary failed", failed_canaries, by_person=True))
     if version_state == "held":
         found.append(Waiting("held", 1, by_person=not goes_on))
     found += [

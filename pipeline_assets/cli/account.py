@@ -18,6 +18,7 @@ DONE, BROKEN, WAITS = 0, 1, 3
 _FOR = {
     "awaiting_review": ("record", "for a reviewer (stopped by a rule or an uncertain field)"),
     "dead_letter": ("record", "for its owner (failed for good)"),
+    "canary failed": ("canary", "for an operator (nothing is sent until it is dropped)"),
     "batch quarantined": ("batch", "for an operator (the provider may have it or not)"),
     "batch incident": ("batch", "for an operator (results do not add up to the manifest)"),
     "pending": ("document", "for another run (scanned and not processed)"),
@@ -117,7 +118,8 @@ def _sentence(item: Waiting, status: Status) -> str:
         thing = "batch"
     if item.what == "retry_wait" and status.retries_due_at is not None:
         whom += f", due from {output.local(status.retries_due_at)}"
-    return f"{counted(item.count, thing, 'batches' if thing == 'batch' else None)} {whom}"
+    many = {"batch": "batches", "canary": "canaries"}.get(thing)
+    return f"{counted(item.count, thing, many)} {whom}"
 
 
 def _held_sentence(status: Status) -> str:

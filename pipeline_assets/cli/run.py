@@ -172,7 +172,11 @@ def _tell(result: _Result, settings: Settings, json: bool) -> int:
         _print_documents(result)
     print_outcomes(report)
     if not result.anything_new:
-        output.say("Nothing new to process: every document already had its outcome.")
+        output.say(
+            "Nothing went on in this run: what is open waits."
+            if result.status.open_records
+            else "Nothing new to process: every document already had its outcome."
+        )
     print_waiting(result.status)
     examples = {row["state"]: row["document_id"] for row in reversed(result.rows)}
     print_next_steps(next_steps(result.status, settings, examples))

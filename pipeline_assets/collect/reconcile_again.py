@@ -23,7 +23,7 @@ from pipeline_assets.collect.collect_batches import (
 from pipeline_assets.collect.evidence import Verified, reconcile_batch
 from pipeline_assets.collect.late import LATE_SCHEMA, choose_late
 from pipeline_assets.collect.reconcile import Reconciliation
-from pipeline_assets.collect.settle import write_late
+from pipeline_assets.collect.settle import TRIES, write_late
 from pipeline_assets.provider_jobs.clients import LazyClient
 from pipeline_assets.provider_jobs.life import RemoteFiles
 from pipeline_assets.provider_jobs.operate import NotNow
@@ -34,7 +34,7 @@ from resources.contracts import COLLECTED, store_frame
 from resources.ledger.batches import COMPLETE, Batch, reload_batch
 from resources.ledger.jobs import JobRow, job_of_batch
 from resources.ledger.leases import Lease, fenced, held
-from resources.ledger.moves import Cause, move_batch
+from resources.ledger.moves import Cause, MoveRefused, move_batch
 from resources.ledger.results import (
     DISPOSITION_SCHEMA,
     RESULT_SCHEMA,
@@ -61,6 +61,7 @@ def reconcile_again(
 
     Raises:
         NotNow: it is a canary, or neither an incident nor complete.
+        MoveRefused: records kept moving meanwhile; nothing was written.
         LeaseHeld: another worker is at it.
         NotCollectable, ProviderError: its provider cannot be asked; nothing was changed.
     """
@@ -104,12 +105,24 @@ def _incident(
 def _look_for_late(
     context: Context, version: OpenVersion, lease: Lease, batch: Batch, client: LazyClient
 ) -> str:
-    if batch.mode == "batch":
-        _fetch(context, lease, batch, client)
+    why_not = _fetch(context, lease, batch, client)
+    for left in reversed(range(TRIES)):
+        try:
+            return _use_late(context, version, lease, batch, why_not)
+        except MoveRefused:
+            # The next attempt at a record was settled in between: its batch has another lease.
+            if not left:
+                raise
+    raise AssertionError("unreachable: the last try returns or raises")
+
+
+def _use_late(
+    context: Context, version: OpenVersion, lease: Lease, batch: Batch, why_not: str | None
+) -> str:
     with context.ledger.read() as connection:
         fresh = unread_files(connection, context.ledger, batch.batch_no)
         if fresh.is_empty():
-            return "nothing came back that was not known; nothing was changed"
+            return f"{why_not or 'nothing came back that was not known'}; nothing was changed"
         open_attempts = unanswered_attempts(connection, context.ledger, batch)
         standing = standing_of(connection, context.ledger, batch, judged=True)
     outcome = reconcile_batch(context, version, batch, Verified())
@@ -130,14 +143,21 @@ def _look_for_late(
     return f"{late.height} late results, {used.height} of them used"
 
 
-def _fetch(context: Context, lease: Lease, batch: Batch, client: LazyClient) -> None:
+def _fetch(context: Context, lease: Lease, batch: Batch, client: LazyClient) -> str | None:
+    """Ask the provider for result files once more; why it was not asked, None if it was."""
+    if batch.mode != "batch":
+        return f"a batch that is answered {batch.mode} has nothing at its provider"
     with context.ledger.read() as connection:
         job = job_of_batch(connection, batch.batch_no)
     if job.provider_job_id is None:
-        return
+        return "the provider never had it"
+    if job.remote_deleted_at is not None:
+        return f"its files at the provider were deleted at {job.remote_deleted_at}"
     found = client.get().retrieve(job.provider_job_id)
     files = msgspec.json.encode(RemoteFiles(list(found.files), list(found.remote))).decode()
-    fetched = fetch_results(context, lease, replace(job, remote_files=files), client.get())
+    fetched = fetch_results(
+        context, lease, replace(job, remote_files=files), client.get(), later=False
+    )
     with fenced(context.ledger, lease) as connection:
         at = context.ledger.now()
         for file in fetched:
@@ -150,6 +170,7 @@ def _fetch(context: Context, lease: Lease, batch: Batch, client: LazyClient) -> 
                 file.lines,
                 at,
             )
+    return None
 
 
 def _late_of(outcome: Reconciliation, open_attempts: pl.Series, fresh: pl.Series) -> pl.DataFrame:

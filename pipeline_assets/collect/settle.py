@@ -374,8 +374,8 @@ def _move(
             .otherwise(pl.col("decision").replace_strict(_TARGETS, default=None))
         )
     )
-    for (disposition, target), part in wanted.sort("attempt_no").group_by(
-        "disposition", "target", maintain_order=True
+    for (disposition, failure, target), part in wanted.sort("attempt_no").group_by(
+        "disposition", "failure_class", "target", maintain_order=True
     ):
         move_records(
             connection,
@@ -383,9 +383,14 @@ def _move(
             part["record_no"],
             "submitted",
             str(target),
-            context.cause(f"disposition {disposition}", STAGE),
+            context.cause(_sentence(str(disposition), failure), STAGE),
             batch_chain(batch.batch_no),
         )
+
+
+def _sentence(disposition: str, failure: object) -> str:
+    said = f"disposition {disposition}"
+    return said if failure in (None, disposition) else f"{said} ({failure})"
 
 
 def _bury(

@@ -47,6 +47,7 @@ from resources.providers.baseline import decode_request, encode_request
 from resources.record_ids import batch_key, custom_id
 
 RETRY, BY_OPERATOR = "transient_retry", "operator"
+REQUEUED = "requeued: "
 TOO_FEW_PAUSE = timedelta(hours=1)
 """Records too few for the provider's smallest batch are looked at again after so long."""
 REQUEUEABLE = ("dead_letter", "discarded", "cancelled", "rejected", "awaiting_review")
@@ -139,7 +140,7 @@ def requeue(
         if rows.height < least:
             raise TooFewToRetry(rows.height, least)
         rows = rows.with_columns(path=pl.lit(REQUEUE))
-        cause = Cause(f"requeued: {reason}", actor, context.ledger.now(), "requeue")
+        cause = Cause(f"{REQUEUED}{reason}", actor, context.ledger.now(), "requeue")
         return _Again(context, version, lease, rows, BY_OPERATOR, cause).freeze()
 
 
@@ -336,7 +337,7 @@ class _Again:
             self.context.ledger,
             self.rows["record_no"],
             closing="requeued",
-            reason=self.cause.reason,
+            reason=self.cause.reason.removeprefix(REQUEUED),
             by=self.cause.actor,
             at=self.cause.at,
         )

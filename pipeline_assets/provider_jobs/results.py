@@ -35,12 +35,20 @@ def fetch_results(
     client: BatchClient,
     *,
     sleep: Callable[[float], None] = time.sleep,
+    later: bool = True,
 ) -> list[Fetched]:
     """Fetch every result file of a job; the artifacts are stored, the ledger is not changed.
 
+    Args:
+        context: the open resources.
+        lease: the job's.
+        job: done at its provider.
+        client: its provider's.
+        sleep: waits between connections.
+        later: on failure an alert is raised and a later run tries again; else nothing is written.
+
     Raises:
-        NotCollectable: a file could not be fetched whole; an alert says so, and a later run tries
-            again.
+        NotCollectable: a file could not be fetched whole.
     """
     files = remote_files(job)
     if files is None or job.provider_job_id is None:
@@ -61,8 +69,9 @@ def fetch_results(
             for file in files.files
         ]
     except (ProviderError, DownloadFailed) as error:
-        _write_not_collectable(context, lease, job, str(error))
-        raise NotCollectable(f"{job.id} is done, and cannot be collected yet: {error}") from error
+        if later:
+            _write_not_collectable(context, lease, job, str(error))
+        raise NotCollectable(f"the results of {job.id} cannot be fetched now: {error}") from error
 
 
 def _write_not_collectable(context: Context, lease: Lease, job: JobRow, problem: str) -> None:

@@ -139,3 +139,12 @@ def store_verdict(connection: Connection, lease: Lease, canary_no: int, **values
 
 def _canary(row: object) -> CanaryRow:
     return CanaryRow(**{field.name: getattr(row, field.name) for field in fields(CanaryRow)})
+
+
+def count_failed(connection: Connection, version_no: int) -> int:
+    """Canaries of a version that did not come back right and that nobody has dropped."""
+    return connection.execute(
+        select(func.count())
+        .select_from(canaries)
+        .where(canaries.c.version_no == version_no, canaries.c.state == "failed")
+    ).scalar_one()
