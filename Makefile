@@ -5,6 +5,8 @@
 
 PYTHON ?= python3
 RECORDS ?= 100000
+SEEDS ?= 100000
+MINUTES ?= 20
 PORT ?= 3000
 RUN_ARGS ?=
 PYTEST_ARGS ?=
@@ -91,6 +93,10 @@ test: $(DEV) lint ## Run every check and the fast tests
 .PHONY: test-slow
 test-slow: $(DEV) ## Run the tests that take longer
 	@$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+
+.PHONY: soak
+soak: $(DEV) ## Run simulated lives with failures drawn from seeds (SEEDS=100000 MINUTES=20)
+	@$(BIN)/python -m tests.faults.simulation --seeds $(SEEDS) --minutes $(MINUTES)
 
 .PHONY: lint
 lint: $(DEV) ## Check style, formatting, types and the import rules

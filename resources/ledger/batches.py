@@ -173,12 +173,17 @@ def retried_batches(connection: Connection, ledger: Ledger, version_no: int) -> 
         "SELECT b.batch_no, "
         "COUNT(CASE WHEN s.state IN ('queued', 'prepared', 'submitted', 'retry_wait') THEN 1 END), "
         "COUNT(CASE WHEN s.state IN ('dead_letter', 'discarded', 'cancelled', 'rejected') "
-        "THEN 1 END) FROM batches b "
+        "THEN 1 END) + (SELECT COUNT(*) FROM dispositions p JOIN attempts a "
+        "ON a.attempt_no = p.attempt_no JOIN record_state c ON c.record_no = a.record_no "
+        "WHERE p.attempt_no BETWEEN b.first_attempt_no AND b.last_attempt_no "
+        # Nothing is decided about what an operator cancelled.
+        "AND p.disposition = 'cancelled' AND c.state = 'cancelled' AND NOT EXISTS "
+        "(SELECT 1 FROM retry_decisions k WHERE k.attempt_no = p.attempt_no)) FROM batches b "
         "LEFT JOIN retry_decisions t "
         "ON t.attempt_no BETWEEN b.first_attempt_no AND b.last_attempt_no "
         "LEFT JOIN record_state s ON s.record_no = t.record_no "
         "WHERE b.version_no = ? AND b.state = 'retry_required' "
-        "GROUP BY b.batch_no ORDER BY b.batch_no",
+        "GROUP BY b.batch_no, b.first_attempt_no, b.last_attempt_no ORDER BY b.batch_no",
         {"batch_no": pl.Int64, "open": pl.Int64, "failed": pl.Int64},
         (version_no,),
     )

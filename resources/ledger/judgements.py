@@ -139,6 +139,8 @@ _JUDGED_LAST = (
 def accepted_of_batch(connection: Connection, ledger: Ledger, batch: Batch) -> pl.DataFrame:
     """The accepted records whose newest judgement is of this batch's attempt.
 
+    An attempt that was answered late is staged with the late answers, not with its batch.
+
     Returns:
         record_no, attempt_no, request_digest, by attempt.
     """
@@ -147,7 +149,9 @@ def accepted_of_batch(connection: Connection, ledger: Ledger, batch: Batch) -> p
         "SELECT a.record_no, a.attempt_no, a.request_digest FROM attempts a "  # noqa: S608
         "JOIN judgements j ON j.attempt_no = a.attempt_no "
         "JOIN record_state s ON s.record_no = a.record_no AND s.state = 'accepted' "
-        f"WHERE a.attempt_no BETWEEN ? AND ? AND {_JUDGED_LAST} ORDER BY a.attempt_no",
+        f"WHERE a.attempt_no BETWEEN ? AND ? AND {_JUDGED_LAST} AND NOT EXISTS "
+        "(SELECT 1 FROM late_results l WHERE l.attempt_no = a.attempt_no AND l.used = 1) "
+        "ORDER BY a.attempt_no",
         _ACCEPTED_SCHEMA,
         (batch.first_attempt_no, batch.last_attempt_no),
     )

@@ -16,7 +16,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from sqlalchemy import update
+from sqlalchemy import delete, func, update
 
 from pipeline_assets.canary import run as canary_run
 from pipeline_assets.costs import job_cost
@@ -28,7 +28,13 @@ from pipeline_assets.publish import publish_accepted as publishing
 from pipeline_assets.publish.publish_accepted import publish_accepted
 from pipeline_assets.versions import open_version
 from resources.ledger.leases import LEASE_SECONDS
-from resources.ledger.schema import record_state, results
+from resources.ledger.schema import (
+    archive_entries,
+    deliveries,
+    dispositions,
+    record_state,
+    results,
+)
 from resources.providers.admission import JobRefused
 from resources.providers.capabilities import Capability, Fact
 from tests.integration.stages.support import manual
@@ -47,6 +53,8 @@ from tests.support.recovery_walk import (
 DOCUMENTS = 4
 BUSINESS_TABLES = ("archive_entries", "archive_heads", "deliveries", "search")
 Start = Callable[..., ProviderWalk]
+SLOW = pytest.mark.slow
+"""For further cases of a kind, so that each kind has one that is always run."""
 
 pytestmark = pytest.mark.parametrize(
     "ledger_url",
@@ -102,7 +110,7 @@ def test_outputs_arrive_in_another_order(start: Start) -> None:
 @pytest.mark.parametrize(
     ("kind", "lost"),
     [
-        pytest.param("duplicate", {}, id="equal"),
+        pytest.param("duplicate", {}, id="equal", marks=SLOW),
         pytest.param("duplicate_differs", {"duplicate_conflict": 1}, id="different"),
     ],
 )
@@ -181,7 +189,7 @@ def test_the_job_expires_with_partial_output(start: Start) -> None:
     check_three_facts(walk)
 
 
-@pytest.mark.parametrize("by", ["provider", "operator"])
+@pytest.mark.parametrize("by", ["provider", pytest.param("operator", marks=SLOW)])
 def test_cancellation_returns_some_successful_results(start: Start, by: str) -> None:
     """The results are used. The rest is tried again, unless it was our own wish to end it."""
     walk = start()
@@ -212,7 +220,7 @@ def test_cancellation_returns_some_successful_results(start: Start, by: str) -> 
 @pytest.mark.parametrize(
     ("kind", "args"),
     [
-        pytest.param("cut", {"bytes": 900}, id="within-a-line"),
+        pytest.param("cut", {"bytes": 900}, id="within-a-line", marks=SLOW),
         pytest.param("truncate_at_newline", {}, id="between-two-lines"),
     ],
 )
@@ -230,10 +238,10 @@ def test_the_result_download_stops_midway(start: Start, kind: str, args: dict[st
 
 
 RECONCILER_STEPS = [
-    pytest.param("collect_batches", "_start", id="result-files-stored"),
-    pytest.param("collect_batches", "reconcile_batch", id="reconciled-in-memory"),
-    pytest.param("settle", "store_results", id="results-in-an-open-transaction"),
-    pytest.param("settle", "move_batch", id="at-the-end-of-the-transaction"),
+    pytest.param("collect_batches", "_start", id="result-files-stored", marks=SLOW),
+    pytest.param("collect_batches", "reconcile_batch", id="reconciled-in-memory", marks=SLOW),
+    pytest.param("settle", "store_results", id="results-in-an-open-transaction", marks=SLOW),
+    pytest.param("settle", "move_batch", id="at-the-end-of-the-transaction", marks=SLOW),
     pytest.param("collect_batches", "settle", id="dispositions-stored"),
 ]
 
@@ -279,7 +287,9 @@ def losing_the_answer(real: Callable[..., Any]) -> Callable[..., Any]:
     return fenced
 
 
-@pytest.mark.parametrize("lost", ["answer-of-the-commit", "state-of-the-records"])
+@pytest.mark.parametrize(
+    "lost", ["answer-of-the-commit", pytest.param("state-of-the-records", marks=SLOW)]
+)
 def test_the_business_write_succeeds_but_its_acknowledgement_is_lost(
     start: Start, monkeypatch: pytest.MonkeyPatch, lost: str
 ) -> None:
@@ -304,7 +314,7 @@ def test_the_business_write_succeeds_but_its_acknowledgement_is_lost(
         check_three_facts(later)
 
 
-@pytest.mark.parametrize("own", ["answered", "failed"])
+@pytest.mark.parametrize("own", [pytest.param("answered", marks=SLOW), "failed"])
 def test_a_retry_batch_receives_a_late_result_from_the_original_job(start: Start, own: str) -> None:
     """The first valid result wins; the other is kept with what it cost."""
     walk = start()
@@ -363,7 +373,7 @@ def shorter_answers(row: Capability) -> Capability:
     ("changed", "says"),
     [
         pytest.param(no_structured_output, "structured_output", id="schema"),
-        pytest.param(shorter_answers, "output_tokens_max", id="model"),
+        pytest.param(shorter_answers, "output_tokens_max", id="model", marks=SLOW),
     ],
 )
 def test_a_model_or_schema_capability_changes_between_deployments(
@@ -397,6 +407,7 @@ def test_a_model_or_schema_capability_changes_between_deployments(
     check_three_facts(walk)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("accepted", [True, False], ids=["taken", "refused"])
 def test_a_new_sdk_and_what_the_provider_makes_of_its_requests(
     start: Start, monkeypatch: pytest.MonkeyPatch, accepted: bool
@@ -420,3 +431,51 @@ def test_a_new_sdk_and_what_the_provider_makes_of_its_requests(
         assert "canary_failed" in walk.alerts()
         assert not walk.status().done
     check_three_facts(walk)
+
+
+def loses_a_disposition(walk: ProviderWalk) -> None:
+    first = attempts_of(walk)["attempt_no"][0]
+    with walk.context.ledger.write() as connection:
+        connection.execute(delete(dispositions).where(dispositions.c.attempt_no == first))
+
+
+def has_another_disposition(walk: ProviderWalk) -> None:
+    with walk.context.ledger.write() as connection:
+        connection.execute(update(dispositions).values(failure_class="refused"))
+
+
+def publishes_another_shape(walk: ProviderWalk) -> None:
+    with walk.context.ledger.write() as connection:
+        shape = func.replace(archive_entries.c.content, '"status":"found"', '"status":"sure"')
+        connection.execute(update(archive_entries).values(content=shape))
+
+
+def publishes_another_title(walk: ProviderWalk) -> None:
+    walk.titles |= {"shop/d0.txt": walk.titles["shop/d1.txt"]}
+
+
+def is_published_again(walk: ProviderWalk) -> None:
+    with walk.context.ledger.write() as connection:
+        connection.execute(update(record_state).values(state="accepted"))
+        connection.execute(delete(deliveries))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "damage",
+    [
+        loses_a_disposition,
+        has_another_disposition,
+        publishes_another_shape,
+        publishes_another_title,
+        is_published_again,
+    ],
+)
+def test_the_three_facts_can_fail(start: Start, damage: Callable[[ProviderWalk], None]) -> None:
+    """Whatever these checks let pass proves nothing, so they are checked themselves."""
+    walk = start()
+    walk.settle()
+    check_three_facts(walk)
+    damage(walk)
+    with pytest.raises(AssertionError):
+        check_three_facts(walk)

@@ -135,7 +135,7 @@ def check_after_retries(walk: ProviderWalk, cell: Cell) -> None:
     assert [report.records for report in made] == ([retried] if retried else [])
     left = sum(classes.values()) - retried
     assert len(walk.published()) == whole - left
-    assert walk.status().done == (left == 0)
+    assert exit_status(walk.report(), walk.status()) == (3 if left else 0)
     tried = attempts_of(walk)
     again = tried.filter(pl.col("ordinal") > 1)
     assert again.height == retried, "whatever is asked again is another attempt"
@@ -211,6 +211,7 @@ def test_file_that_is_short_by_its_own_word(
         assert len(walk.published()) == whole - missing
         assert [report.records for report in try_again(walk)] == ([missing] if missing else [])
         assert len(walk.published()) == whole
+        assert exit_status(walk.report(), walk.status()) == 0
         assert sum(walk.executed().values()) == whole + missing
         check_three_facts(walk)
 

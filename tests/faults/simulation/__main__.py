@@ -63,7 +63,8 @@ def _mutations(most: int) -> int:
             missed += caught.seed is None
             found = "NOT CAUGHT" if caught.seed is None else caught.violation
             print(
-                f"{name:28} invariant {mutation.invariant:2}: {caught.schedules:5} schedules: {found}",
+                f"{name:28} invariant {mutation.invariant:2}: {caught.schedules:5} schedules: "
+                f"{found}",
                 flush=True,
             )
     print(f"{len(MUTATIONS)} planted bugs, {missed} not caught")

@@ -23,8 +23,8 @@ from tests.faults.simulation.plan import Disturbance, Place
 START = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
 TICK = timedelta(milliseconds=250)
 """How far the clock goes on at each write transaction and provider call."""
-LONGEST_CALL = 100
-"""Seconds that one call to a provider takes at most: its client's own timeout ends it.
+LONGEST_CALL = timedelta(seconds=120)
+"""How long a call to a provider lasts at most: its client's own timeout ends it.
 
 No fence reaches a provider. A worker that renews its lease and calls at once is safe as long as
 the call, and the time until a new job is listed, are over before the lease is.
@@ -60,7 +60,7 @@ class Worker:
     dead: bool = False
     idle: bool = False
     asleep_until: int = 0
-    renewed_last: bool = False
+    renewed_at: datetime | None = None
 
 
 @dataclass
@@ -130,17 +130,19 @@ class Gate:
             self.give_way()
             return
         if it.what == "stall":
-            seconds = min(it.seconds, LONGEST_CALL) if self._calling(worker, it) else it.seconds
-            self.clock.go_on(timedelta(seconds=seconds))
+            self.clock.go_on(timedelta(seconds=it.seconds))
             worker.asleep_until = self.steps + it.patience
             self.give_way()
             return
         self.on_failure(it.place)
         self._fail(it)
 
-    def _calling(self, worker: Worker, it: Disturbance) -> bool:
-        """Is a create call on its way, or about to be, right after the lease was renewed?"""
-        return it.place == "call" or (it.place == "committed" and worker.renewed_last)
+    def timed_out(self) -> bool:
+        """Has the present worker's call lasted for longer than its client allows?"""
+        worker = self.current
+        if worker is None or worker.renewed_at is None:
+            return False
+        return self.clock() - worker.renewed_at > LONGEST_CALL
 
     def _fail(self, it: Disturbance) -> None:
         if it.place == "artifact":

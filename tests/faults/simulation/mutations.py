@@ -26,7 +26,7 @@ from pipeline_assets.publish import publish_accepted
 from resources.ledger import leases, manifests, moves
 from resources.ledger.errors import LedgerError
 from resources.ledger.sqlite import SqliteDialect
-from resources.providers.port import Ambiguous, Found
+from resources.providers.port import Ambiguous, Found, ProviderError
 from tests.faults.simulation import workers
 from tests.faults.simulation.provider import Client
 from tests.faults.simulation.stubs import Replacement
@@ -121,6 +121,10 @@ def _call_repeated() -> list[Replacement]:
             return real(self, job)
 
     return [Replacement(Client, "create", create)]
+
+
+def _call_without_renewal() -> list[Replacement]:
+    return [Replacement(hand_over, "renew", lambda *_: None)]
 
 
 def _local_failure_recalls() -> list[Replacement]:
@@ -390,7 +394,7 @@ def _missing_job_is_failed_job() -> list[Replacement]:
     """A look that fails is taken for the end of the job."""
     real = monitor._write_trouble
 
-    def trouble(context: Any, lease: Any, job: Any, error: Exception) -> None:
+    def trouble(context: Any, lease: Any, job: Any, error: ProviderError) -> None:
         if job.state in ("submitted", "running"):
             with leases.fenced(context.ledger, lease) as connection:
                 life.release_reservation(connection, job, context.ledger.now())
@@ -425,6 +429,9 @@ MUTATIONS: dict[str, Mutation] = {
         2, "a job that is not listed yet is taken for absent", _incomplete_search_believed
     ),
     "call_repeated": Mutation(2, "an ambiguous call is made again", _call_repeated),
+    "call_without_renewal": Mutation(
+        2, "a call goes out under a lease that may have run out", _call_without_renewal
+    ),
     "records_twice": Mutation(3, "a document gets two records", _records_twice),
     "manifest_changed": Mutation(4, "a frozen row changes later", _manifest_changed),
     "manifest_digest_of_nothing": Mutation(

@@ -65,7 +65,8 @@ _MANIFEST = (
     "SELECT r.record_id, d.document_id, r.operation, b.request_schema_version, r.checksum, "
     "a.request_digest, CASE WHEN m.replay_reason = 'by document' THEN r.replay_reason "
     "ELSE m.replay_reason END, b.batch_id, a.request_offset, a.request_length "
-    "FROM batches b JOIN manifests m ON m.manifest_no = b.manifest_no JOIN attempts a ON a.batch_no = b.batch_no "
+    "FROM batches b JOIN manifests m ON m.manifest_no = b.manifest_no "
+    "JOIN attempts a ON a.batch_no = b.batch_no "
     "JOIN records r ON r.record_no = a.record_no JOIN documents d ON d.document_no = r.document_no "
     "WHERE b.manifest_no = ? ORDER BY r.record_id"
 )
@@ -136,8 +137,6 @@ class Oracles:
         self._take_manifests()
         self._shown = self._driver.execute(_SHOWN).fetchall()
         self._searched = set(self._driver.execute(_SEARCHED).fetchall())
-        self._effects = Counter(row[:5] for row in self._driver.execute(_DELIVERED))
-        self._old_deliveries = set(self._effects)
 
     def accuse(self, sentence: str) -> None:
         """Something must not be."""
@@ -241,8 +240,10 @@ class Oracles:
         worker = self._gate.current
         self._note = self._notes.pop("" if worker is None else worker.name, None)
         self._sealed = None
-        if worker is not None:
-            worker.renewed_last = self._note is not None and self._note.kind == "renew"
+        if worker is not None and self._note is not None:
+            # What was renewed under an earlier lease says nothing about this one.
+            renewed = self._note.kind == "renew"
+            worker.renewed_at = self._clock() if renewed else None
 
     def committed(self) -> None:
         """A write transaction was committed."""
@@ -298,9 +299,9 @@ class Oracles:
             for attempt, file_no in self._driver.execute(
                 "SELECT attempt_no, result_file_no FROM dispositions"
             ):
-                if attempt not in self._decided and file_no is not None:
-                    if file_no not in self._stored:
-                        self.accuse("a result was classified before it was durable")
+                fresh = attempt not in self._decided and file_no is not None
+                if fresh and file_no not in self._stored:
+                    self.accuse("a result was classified before it was durable")
         if counts[1] != old[1]:
             judged = {row[0] for row in self._driver.execute("SELECT attempt_no FROM judgements")}
             if judged - self._decided:
@@ -325,38 +326,45 @@ class Oracles:
         searched = set(self._driver.execute(_SEARCHED).fetchall())
         if shown == self._shown and searched == self._searched:
             return False
-        hidden = {row[0] for row in self._shown} - {row[0] for row in shown}
-        before = {row[0]: row for row in self._shown}
         delivered = self._driver.execute(_DELIVERED).fetchall()
-        effects = Counter(row[:5] for row in delivered)
         by_entry = {row[5]: row[:5] for row in delivered}
-        if hidden:
+        before = {row[0]: row for row in self._shown}
+        if before.keys() - {row[0] for row in shown}:
             self.accuse("a published document is not visible any more")
         for row in shown:
-            document, entry, record, content, thumbnail, valid_to, owner = row
-            if record is None or valid_to is not None or owner != document:
-                self.accuse("a published document has no visible entry")
-                continue
-            if ("thumbnail", thumbnail) not in self._store.files or (entry,) not in searched:
-                self.accuse("a published document lacks its search entry or thumbnail")
-            if row == before.get(document):
-                continue
-            if entry not in by_entry or by_entry[entry][0] != record:
-                self.accuse("an entry became visible without a delivery")
-            if content not in self._acceptable(record):
-                self.accuse("something was published that must not be accepted")
+            self._judge_shown(row, searched)
+            if row != before.get(row[0]):
+                self._judge_new(row, by_entry)
         if {(row[1],) for row in shown} != searched:
             self.accuse("the search holds other entries than the visible ones")
-        once: Counter[tuple[Any, ...]] = Counter()
-        for key in effects:
-            once[key[:4]] += 1
+        self._judge_deliveries(delivered, len(by_entry))
+        self._shown, self._searched = shown, searched
+        return True
+
+    def _judge_shown(self, row: tuple[Any, ...], searched: set[tuple[int]]) -> None:
+        document, entry, record, _, thumbnail, valid_to, owner = row
+        if record is None or valid_to is not None or owner != document:
+            self.accuse("a published document has no visible entry")
+        elif ("thumbnail", thumbnail) not in self._store.files or (entry,) not in searched:
+            self.accuse("a published document lacks its search entry or thumbnail")
+
+    def _judge_new(self, row: tuple[Any, ...], by_entry: dict[int, tuple[Any, ...]]) -> None:
+        _, entry, record, content, *_ = row
+        if record is None:
+            return
+        if entry not in by_entry or by_entry[entry][0] != record:
+            self.accuse("an entry became visible without a delivery")
+        if content not in self._acceptable(record):
+            self.accuse("something was published that must not be accepted")
+
+    def _judge_deliveries(self, delivered: list[tuple[Any, ...]], entries: int) -> None:
+        # Nothing is promoted a second time in a schedule, so the number of a promotion is no key.
+        once = Counter(row[:4] for row in delivered)
         if any(count > 1 for count in once.values()):
             self.accuse("one accepted value had two business effects")
-        entries = self._driver.execute("SELECT COUNT(*) FROM archive_entries").fetchone()[0]
-        if entries != len(delivered) or len(by_entry) != len(delivered):
+        kept = self._driver.execute("SELECT COUNT(*) FROM archive_entries").fetchone()[0]
+        if kept != len(delivered) or entries != len(delivered):
             self.accuse("deliveries and archive entries are not one to one")
-        self._shown, self._searched, self._effects = shown, searched, effects
-        return True
 
     # ---- the truth about answers ---------------------------------------------------------------
 
@@ -371,9 +379,8 @@ class Oracles:
         reference = self._reference(record_no)
         found: set[str] = set()
         for job in self._provider.jobs.values():
-            for name, text in job.good.items():
-                if f'"reference":"{reference}"' in text:
-                    found.add(text)
+            named = f'"reference":"{reference}"'
+            found |= {text for text in job.good.values() if named in text}
         return found
 
     # ---- manifests -----------------------------------------------------------------------------

@@ -63,7 +63,6 @@ RowFault = Literal[
     "invalid",
     "not_json",
     "misrouted",
-    "misrouted_twice",
     "alien",
     "late",
 ]
@@ -93,7 +92,6 @@ ROW_FAULTS: tuple[RowFault, ...] = (
     "invalid",
     "not_json",
     "misrouted",
-    "misrouted_twice",
     "alien",
     "late",
 )
@@ -237,14 +235,16 @@ def draw(seed: int) -> Plan:
 
 
 def _draw_rows(rng: random.Random, collected: int) -> tuple[tuple[int, int, RowFault], ...]:
-    drawn = tuple(
-        # Only a job after the first can bring a line of an earlier attempt.
-        (job, row, rng.choice(ROW_FAULTS if job == 0 else (*ROW_FAULTS, "late", "late", "late")))
-        for job in range(collected, 4)
-        for row in range(6)
-        if rng.random() < 0.12
-    )
-    return (*rng.choice(_FIRST_ROWS), *drawn) if collected else drawn
+    # Only a job after the first can bring a line of an earlier attempt.
+    late: list[RowFault] = ["late"] * 8
+    later: list[RowFault] = [*ROW_FAULTS, *late]
+    drawn: list[tuple[int, int, RowFault]] = list(rng.choice(_FIRST_ROWS)) if collected else []
+    for job in range(collected, 4):
+        for row in range(6):
+            if rng.random() < 0.12:
+                fault: RowFault = rng.choice(later) if job else rng.choice(ROW_FAULTS)
+                drawn.append((job, row, fault))
+    return tuple(drawn)
 
 
 def _draw_disturbance(rng: random.Random, batches: int, start: Start) -> Disturbance:
@@ -274,6 +274,10 @@ def smaller(plan: Plan) -> Iterator[Plan]:
     for i, fault in enumerate(plan.jobs):
         if fault != "none":
             yield replace(plan, jobs=(*plan.jobs[:i], "none", *plan.jobs[i + 1 :]))
+    yield from _less_work(plan)
+
+
+def _less_work(plan: Plan) -> Iterator[Plan]:
     if plan.until == "archived" and plan.start != "collected":
         yield replace(plan, until="settled")
     if plan.published_before:

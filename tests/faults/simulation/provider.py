@@ -43,8 +43,6 @@ RUNS = timedelta(seconds=40)
 SLOW = timedelta(hours=30)
 UNLISTED = timedelta(seconds=100)
 """How long a new job may be missing from the list: less than the product allows for."""
-ANSWERING = ("good", "uncertain", "same_twice", "two_bodies", "misrouted", "misrouted_twice")
-"""Faults of rows that were run, and paid, all the same."""
 
 
 @dataclass(frozen=True)
@@ -78,11 +76,6 @@ class SimulatedJob:
     good: dict[str, str] = field(default_factory=dict)
     lines: dict[str, list[bytes]] = field(default_factory=dict)
     downloads: int = 0
-
-    @property
-    def live(self) -> bool:
-        """May it still run, or has it run, rows?"""
-        return True
 
 
 @dataclass
@@ -164,7 +157,9 @@ class Provider:
         done = len(job.rows) // 2 if early else len(job.rows)
         number = int(job.job_id.removeprefix("job-")) - 1
         assert self.plan is not None
-        faults = {row: fault for at, row, fault in self.plan.rows if at == number}
+        faults: dict[int, RowFault] = {
+            row: fault for at, row, fault in self.plan.rows if at == number
+        }
         for index, row in enumerate(job.rows):
             fault = faults.get(index, "good")
             if index < done:
@@ -179,22 +174,13 @@ class Provider:
         self.run_counts[row.custom_id] = self.run_counts.get(row.custom_id, 0) + 1
         other = job.rows[(index + 1) % len(job.rows)]
         text = answer_text(row.reference, row.custom_id, sure=fault != "uncertain")
+        useless = _useless(row, other, fault)
+        if useless is not None:
+            kind, line = useless
+            if line:
+                _add(job, kind, line)
+            return
         good = _line(row.custom_id, 200, "", text)
-        if fault in ("overloaded", "invalid"):
-            _add(job, "error", _line(row.custom_id, 503 if fault == "overloaded" else 400, "", ""))
-            return
-        if fault == "missing":
-            return
-        if fault == "not_json":
-            _add(job, "output", _line(row.custom_id, 200, "", "no form at all"))
-            return
-        if fault == "malformed_line":
-            _add(job, "output", b'{"cut": ')
-            return
-        if fault in ("misrouted", "misrouted_twice") and other is not row:
-            wrong = answer_text(other.reference, row.custom_id, sure=True)
-            _add(job, "output", _line(row.custom_id, 200, "", wrong))
-            return
         _add(job, "output", good)
         if fault == "two_bodies":
             changed = answer_text(row.reference, f"{row.custom_id}-again", sure=True)
@@ -202,9 +188,9 @@ class Provider:
             return
         if fault == "same_twice":
             _add(job, "output", good)
-        if fault == "alien":
+        elif fault == "alien":
             _add(job, "output", _line("0123456789ab-0", 200, "", text))
-        if fault == "late":
+        elif fault == "late":
             self._add_late(job, row)
         if fault != "uncertain":
             job.good[row.custom_id] = text
@@ -234,6 +220,21 @@ def parse_request(line: bytes) -> Row:
     """A line of a request file, read again."""
     custom_id, reference = line.decode().split("\t")
     return Row(custom_id, reference)
+
+
+def _useless(row: Row, other: Row, fault: RowFault) -> tuple[str, bytes] | None:
+    """The kind of file and the line of a row that has no usable answer; None for all others."""
+    name = row.custom_id
+    wrong = answer_text(other.reference, name, sure=True)
+    lines: dict[str, tuple[str, bytes]] = {
+        "overloaded": ("error", _line(name, 503, "", "")),
+        "invalid": ("error", _line(name, 400, "", "")),
+        "missing": ("output", b""),
+        "not_json": ("output", _line(name, 200, "", "no form at all")),
+        "malformed_line": ("output", b'{"cut": '),
+        "misrouted": ("output", _line(name, 200, "", wrong)),
+    }
+    return None if fault == "misrouted" and other is row else lines.get(fault)
 
 
 def _line(custom_id: str, status: int, code: str, text: str) -> bytes:
@@ -315,7 +316,7 @@ class Client:
             job.on_uploaded(f"file-{number}")
         elif fault == "input_gone" and job.intent.input_ref is not None:
             raise Refused(NAME, "transport", "input_not_found", "planned")
-        if fault == "lost_before":
+        if fault == "lost_before" or self._gate.timed_out():
             raise Ambiguous(NAME, "planned")
         made = provider.make(job)
         if fault == "accepted_then_lost":

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
+from pipeline_assets.provider_jobs import hand_over
 from resources.ledger import leases
 from tests.faults.simulation.plan import Plan
 from tests.faults.simulation.schedule import Outcome, run_schedule
@@ -37,6 +38,8 @@ class Simulation:
             Replacement(leases, name, self.world.oracles.spy(name, getattr(leases, name)))
             for name in SPIED
         ]
+        renew = next(spy.value for spy in spies if spy.name == "renew")
+        spies.append(Replacement(hand_over, "renew", renew))
         world = self.world
         self._stack.enter_context(
             installed(all_replacements(world.store, world.client, world.ledger, spies))

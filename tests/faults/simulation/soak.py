@@ -9,9 +9,12 @@ import json
 import multiprocessing
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import wait
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
+from typing import Any
 
 from tests.faults.simulation.mutations import MUTATIONS
 from tests.faults.simulation.plan import draw
@@ -54,7 +57,7 @@ def soak(seeds: int, first: int, minutes: float, failures: Path) -> SoakReport:
     spawn = multiprocessing.get_context("spawn")
     started = time.monotonic()
     report = SoakReport()
-    pipes: dict[Connection, multiprocessing.process.BaseProcess] = {}
+    pipes: dict[Any, SpawnProcess] = {}
     for number in range(PROCESSES):
         reader, writer = spawn.Pipe(duplex=False)
         arguments = (writer, first + number, first + seeds, PROCESSES, started + minutes * 60)
@@ -66,7 +69,6 @@ def soak(seeds: int, first: int, minutes: float, failures: Path) -> SoakReport:
     with failures.open("w", encoding="utf-8") as file:
         while pipes:
             for pipe in wait(list(pipes)):
-                assert isinstance(pipe, Connection)
                 if not _take(pipe, report, file.write):
                     child = pipes.pop(pipe)
                     child.join()
@@ -79,7 +81,7 @@ def soak(seeds: int, first: int, minutes: float, failures: Path) -> SoakReport:
     return report
 
 
-def _take(pipe: Connection, report: SoakReport, write: object) -> bool:
+def _take(pipe: Any, report: SoakReport, write: Callable[[str], object]) -> bool:
     """Add what a process says; False when it has said everything."""
     try:
         count, failed = pipe.recv()
@@ -89,7 +91,6 @@ def _take(pipe: Connection, report: SoakReport, write: object) -> bool:
     for seed, violations in failed:
         report.failures[seed] = violations
         line = json.dumps({"seed": seed, "violations": violations})
-        assert callable(write)
         write(f"{line}\n")
     return True
 
@@ -101,7 +102,7 @@ def _tell(report: SoakReport) -> None:
     )
 
 
-def _run_many(pipe: Connection, first: int, end: int, step: int, last_moment: float) -> None:
+def _run_many(pipe: Any, first: int, end: int, step: int, last_moment: float) -> None:
     with Simulation() as simulation:
         count, failed = 0, []
         for seed in range(first, end, step):

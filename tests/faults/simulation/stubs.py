@@ -20,7 +20,7 @@ from pipeline_assets.accept.judge import Judged
 from pipeline_assets.collect import collect_batches, evidence, settle
 from pipeline_assets.operating import Operating, operating
 from pipeline_assets.prepare import retries
-from pipeline_assets.provider_jobs import monitor, operate, results
+from pipeline_assets.provider_jobs import hand_over, monitor, operate, results
 from pipeline_assets.provider_jobs.clients import LazyClient
 from pipeline_assets.provider_jobs.fetch import DownloadFailed, Fetched
 from pipeline_assets.publish import publish_accepted
@@ -121,7 +121,7 @@ def ask_again(
 ) -> tuple[list[BatchPlan], pl.DataFrame]:
     """The requests of a retry manifest, in batches of the same size as those before."""
     store = cast(MemoryStore, again.context.artifacts)
-    most = max(1, int(rows["parent_records"].max()))
+    most = max(1, *rows["parent_records"].to_list())
     about = rows.drop("pages", "pages_sent", "tokens", "redactions", "request_digest")
     plans = [
         batch_of(store, again.context.ledger.ledger_id, manifest_id, ordinal, part)
@@ -243,6 +243,8 @@ def all_replacements(
         Replacement(retries, "parser_settings", lambda _spec: SimpleNamespace(key=PARSER_KEY)),
         Replacement(retries._Again, "_asked", ask_again),
         Replacement(results, "fetch_file", fetch_file),
+        # A thread of a frozen process is frozen too: no lease is kept alive behind its back.
+        Replacement(hand_over, "BackgroundHeartbeat", lambda *_: nullcontext()),
         Replacement(monitor, "operating", lambda *_: settings),
         Replacement(monitor, "capability_of", lambda _job: capability),
         Replacement(operate, "operating", lambda *_: settings),

@@ -275,7 +275,12 @@ def next_moment(world: World, plan: Plan, *, patient: bool) -> str | None:
     first = min((row[0] for row in rows), default=None)
     if plan.until == "submitted" and not world.driver.execute(_UNSENT).fetchone():
         return None
-    ends = [job.ends_at for job in world.provider.jobs.values() if not job.ended]
+    # A job that an operator gave up is never looked at again.
+    ends = [
+        job.ends_at
+        for job in world.provider.jobs.values()
+        if not job.ended and job.ends_at > world.clock()
+    ]
     unfinished = world.driver.execute(
         "SELECT SUM(state NOT IN ('submitted','running')) FROM batches WHERE state NOT IN "
         "('completed','completed_with_errors','retry_required','cancelled')"

@@ -228,7 +228,8 @@ class World:
         driver.execute("INSERT INTO record_state VALUES (?,'published',3,0,NULL)", (no,))
         driver.execute(
             "INSERT INTO archive_entries (entry_no,document_no,record_no,version_no,"
-            "archive_version,promotion,content,content_digest,thumbnail,valid_from) VALUES (?,?,?,2,1,1,?,?,?,?)",
+            "archive_version,promotion,content,content_digest,thumbnail,valid_from) "
+            "VALUES (?,?,?,2,1,1,?,?,?,?)",
             (no, no, no, content, digest, THUMBNAIL, _AT),
         )
         driver.execute("INSERT INTO archive_heads VALUES (?,?)", (no, no))

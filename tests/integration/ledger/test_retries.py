@@ -212,7 +212,8 @@ def waits(tries: Tries, record: int, attempt: int, until: str | None, **given: A
     """A record that waits for a retry since this attempt."""
     version = given.pop("version", 1)
     tries.record(record, version=version, state=given.pop("state", "retry_wait"))
-    tries.attempt(attempt, record, version, "transport", **({"counted": 1} | given))
+    decision: dict[str, Any] = {"counted": 1} | given
+    tries.attempt(attempt, record, version, "transport", **decision)
     if until is not None:
         with tries.ledger.write() as connection:
             connection.execute(

@@ -228,9 +228,17 @@ class Retries:
             for row in self.shop.rows(late_results)
         ]
 
+    def batch_nos(self) -> list[int]:
+        """The batches' numbers, oldest first; a database may leave some out."""
+        return [row["batch_no"] for row in self.shop.rows(batches)]
+
     def parents(self) -> list[tuple[int, int]]:
-        """(batch, parent batch)."""
-        return [(row["batch_no"], row["parent_batch_no"]) for row in self.shop.rows(batch_parents)]
+        """(batch, parent batch), each by its place from 1."""
+        place = {number: at for at, number in enumerate(self.batch_nos(), start=1)}
+        return [
+            (place[row["batch_no"]], place[row["parent_batch_no"]])
+            for row in self.shop.rows(batch_parents)
+        ]
 
     def alerts(self) -> set[str]:
         """Kinds of open alerts."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -12,15 +14,19 @@ import pytest
 from sqlalchemy import select
 
 from pipeline_assets.accept.judge_batches import judge_batches
+from pipeline_assets.cli.app import main
+from pipeline_assets.collect.collect_batches import collect_batches
 from pipeline_assets.collect.reconcile_again import reconcile_again
 from pipeline_assets.costs import job_cost, spent
 from pipeline_assets.prepare.retries import freeze_retries
 from pipeline_assets.provider_jobs.clients import job_client
-from pipeline_assets.provider_jobs.operate import discard
+from pipeline_assets.provider_jobs.operate import NotNow, discard
 from pipeline_assets.publish.publish_accepted import publish_accepted
 from pipeline_assets.submit.submit_batches import submit_batches
 from pipeline_assets.versions import open_version
+from resources.ledger.batches import COMPLETE
 from resources.ledger.jobs import find_job
+from resources.ledger.leases import LeaseHeld, acquire
 from resources.ledger.results import store_result_file
 from resources.ledger.schema import (
     batches,
@@ -29,8 +35,11 @@ from resources.ledger.schema import (
     judgements,
     late_answers,
     late_results,
+    moves,
+    result_files,
     results,
 )
+from resources.ledger.transitions import BATCH
 from tests.integration.recovery.support import LONG, TOKENS, Retries
 from tests.integration.stages.support import ON_ONE_DATABASE, Shop
 from tests.support.clock import FrozenClock
@@ -49,7 +58,7 @@ def test_a_late_result_beside_a_valid_one_is_recorded_and_not_used(retries: Retr
     assert retries.late() == [(1, "succeeded", 0)]
     (late,) = retries.shop.rows(late_results)
     assert {name: late[name] for name in TOKENS} == TOKENS
-    assert (late["batch_no"], late["record_no"]) == (2, 1)
+    assert (late["batch_no"], late["record_no"]) == (retries.batch_nos()[1], 1)
     assert retries.published_from()[1] == 3, "the attempt's own result was first"
     assert (retries.collected[-2].late, retries.collected[-2].late_used) == (1, 0)
     anomalies = [row["anomaly"] for row in retries.shop.rows(results)]
@@ -69,7 +78,7 @@ def test_a_late_result_is_used_where_its_successor_failed(retries: Retries) -> N
     assert retries.late() == [(1, "succeeded", 1)]
     assert retries.published_from()[1] == 1, "the earlier attempt's"
     (answers,) = retries.shop.rows(late_answers)
-    assert (answers["batch_no"], answers["records"]) == (2, 1)
+    assert (answers["batch_no"], answers["records"]) == (retries.batch_nos()[1], 1)
     assert answers["staging_artifact"] is not None
     assert [row["attempt_no"] for row in retries.shop.rows(judgements)] == [1, 2]
     assert retries.decisions() == [("missing_result", "retry", "repeat")], "nothing more to decide"
@@ -81,6 +90,7 @@ def test_a_late_result_is_used_where_its_successor_failed(retries: Retries) -> N
     assert retries.shop.counts() == before
 
 
+@ON_ONE_DATABASE
 @pytest.mark.parametrize(
     ("second", "state", "late"),
     [
@@ -106,6 +116,7 @@ def test_whether_a_late_result_is_used(
     retries.check()
 
 
+@ON_ONE_DATABASE
 def test_of_several_late_results_the_earliest_attempt_is_used(retries: Retries) -> None:
     retries.walk(["missing", "missing", "missing + late"])
     assert retries.states() == ["published"]
@@ -137,22 +148,22 @@ def test_a_late_result_that_a_person_must_see(
     retries.check()
 
 
-def result_file(retries: Retries, batch_no: int, *kept: int) -> None:
-    """Another result file of a batch, as its provider may have one later.
+def result_file(retries: Retries, batch: int, *kept: int) -> None:
+    """Another result file of a batch (by place from 1), as its provider may have one later.
 
     It holds good answers to the requests at these places; whoever fetches finds it.
     """
     context = retries.shop.context
     provider = retries.provider
     assert provider is not None
-    artifact = retries.shop.rows(batches)[batch_no - 1]["request_artifact"]
+    artifact = retries.shop.rows(batches)[batch - 1]["request_artifact"]
     lines = context.artifacts.path("request", artifact).read_bytes().splitlines()
     answers = [super(type(provider), provider).answer_line(lines[place]) for place in kept]
     stored = context.artifacts.write("result", lambda w: w.write(b"\n".join(answers) + b"\n"))
     with context.ledger.write() as connection:
         store_result_file(
             connection,
-            batch_no,
+            retries.batch_nos()[batch - 1],
             "output",
             stored.digest,
             stored.size,
@@ -161,9 +172,9 @@ def result_file(retries: Retries, batch_no: int, *kept: int) -> None:
         )
 
 
-def look_again(retries: Retries, batch_no: int) -> str:
+def look_again(retries: Retries, batch: int) -> str:
     context, version = retries.shop.context, retries.shop.version()
-    job = find_job(context.ledger, retries.shop.rows(batches)[batch_no - 1]["batch_id"])
+    job = find_job(context.ledger, retries.shop.rows(batches)[batch - 1]["batch_id"])
     assert job is not None
     with job_client(context, version) as client:
         return reconcile_again(context, version, job, client, "it may have come", "Ada")
@@ -175,12 +186,14 @@ def publish(retries: Retries) -> None:
 
 
 NOTHING = "nothing came back that was not known; nothing was changed"
+NOBODY = "a batch that is answered embedded has nothing at its provider; nothing was changed"
 
 
+@ON_ONE_DATABASE
 def test_looking_again_where_nothing_came(retries: Retries) -> None:
     retries.walk(["good"], ["refused"])
     before = retries.shop.counts()
-    assert look_again(retries, 1) == NOTHING
+    assert look_again(retries, 1) == NOBODY
     assert retries.shop.counts() == before
 
 
@@ -193,7 +206,7 @@ def test_what_came_later_answers_a_record_that_waits(retries: Retries) -> None:
     publish(retries)
     assert retries.states() == ["published", "retry_wait", "published"]
     before = retries.shop.counts()
-    assert look_again(retries, 1) == NOTHING
+    assert look_again(retries, 1) == NOBODY
     assert retries.shop.counts() == before, "again changes nothing"
     assert retries.again().records == 1, "only the other one is tried again"
     assert retries.states() == ["published"] * 3
@@ -218,6 +231,7 @@ def test_what_came_later_of_an_expired_job(retries: Retries) -> None:
     retries.check()
 
 
+@ON_ONE_DATABASE
 def test_what_came_later_completes_the_batch(retries: Retries) -> None:
     retries.start(["missing"], ["good"])
     retries.step()
@@ -290,6 +304,67 @@ def test_a_retrys_own_result_after_a_late_one_is_not_published_twice(retries: Re
     retries.check()
 
 
+def under_way(retries: Retries) -> None:
+    """The second attempt was answered, not collected; the first one's answer may be fetched."""
+    retries.start(["missing", "good"], ["missing", "missing"])
+    retries.step()
+    retries.clock.advance(LONG)
+    retries.freeze()
+    submit_batches(retries.shop.context, retries.shop.version())
+    result_file(retries, 1, 0, 1)
+
+
+def test_a_record_that_is_answered_late_while_its_retry_is_settled(
+    retries: Retries, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another worker is faster between the look and the transaction: it is looked at again."""
+    under_way(retries)
+    home = importlib.import_module("pipeline_assets.collect.settle")
+    real = home._look
+    looks: list[str] = []
+
+    def look(*given: Any) -> Any:
+        known = real(*given)
+        looks.append("")
+        if len(looks) == 1:
+            looks[0] = look_again(retries, 1)
+        return known
+
+    monkeypatch.setattr(home, "_look", look)
+    retries.step()
+    assert looks == ["2 late results, 2 of them used", ""]
+    assert retries.states() == ["published", "published"]
+    assert retries.published_from() == {1: 1, 2: 2}
+    assert len(retries.decisions()) == 2, "the second failure decided nothing"
+    retries.check()
+
+
+def test_a_retry_that_is_settled_while_late_results_are_looked_for(
+    retries: Retries, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    under_way(retries)
+    other = replace(retries.shop.context, worker="other@elsewhere:2")
+    home = importlib.import_module("pipeline_assets.collect.reconcile_again")
+    real = home.choose_late
+    chosen: list[int] = []
+
+    def choose(*given: Any) -> Any:
+        found = real(*given)
+        chosen.append(found.filter("used").height)
+        if len(chosen) == 1:
+            collect_batches(other, retries.shop.version())
+        return found
+
+    monkeypatch.setattr(home, "choose_late", choose)
+    assert look_again(retries, 1) == "2 late results, 1 of them used"
+    assert chosen == [2, 1], "one of them was answered in between"
+    publish(retries)
+    assert retries.states() == ["published", "published"]
+    assert retries.published_from() == {1: 3, 2: 2}
+    retries.check()
+
+
+@ON_ONE_DATABASE
 def test_a_second_file_of_late_answers(retries: Retries) -> None:
     retries.start(["missing"], ["missing"], ["missing"])
     retries.step()
@@ -304,6 +379,7 @@ def test_a_second_file_of_late_answers(retries: Retries) -> None:
     retries.check()
 
 
+@ON_ONE_DATABASE
 def test_a_whole_file_again_with_more_in_it(retries: Retries) -> None:
     """The lines that were known are repeats; only what is new counts."""
     retries.start(["good"], ["missing"])
@@ -316,6 +392,116 @@ def test_a_whole_file_again_with_more_in_it(retries: Retries) -> None:
         lines = connection.execute(select(results.c.anomaly)).scalars().all()
     assert len(lines) == 3
     retries.check()
+
+
+def damaged(retries: Retries) -> tuple[Path, bytes]:
+    """An incident: a result file that was changed; the file, and what was in it."""
+    retries.start(["good"], ["busy"], ["good"])
+    submit_batches(retries.shop.context, retries.shop.version())
+    artifact = retries.shop.rows(result_files)[0]["artifact"]
+    path = retries.shop.context.artifacts.path("result", artifact)
+    whole = path.read_bytes()
+    path.write_bytes(whole.replace(b"BG-000", b"BG-999"))
+    retries.step()
+    assert retries.batch_states() == ["incident"]
+    assert "incident" in retries.alerts()
+    return path, whole
+
+
+def test_an_incident_whose_cause_is_repaired_completes(retries: Retries) -> None:
+    path, whole = damaged(retries)
+    said = look_again(retries, 1)
+    assert said.startswith("it is still an incident: ")
+    assert "was changed" in said
+    assert retries.batch_states() == ["incident"]
+    assert retries.shop.rows(dispositions) == []
+    assert "incident" in retries.alerts()
+    path.write_bytes(whole)
+    assert look_again(retries, 1) == "it is reconciled: 1 retryable_failure, 2 succeeded"
+    assert retries.batch_states() == ["retry_required"]
+    assert "incident" not in retries.alerts()
+    publish(retries)
+    assert retries.states() == ["published", "retry_wait", "published"]
+    causes = [row["reason"] for row in retries.shop.rows(moves) if row["to_state"] == "reconciling"]
+    assert causes[1:] == ["reconciled again: it may have come"] * 2
+    retries.again()
+    assert retries.states() == ["published"] * 3
+    retries.check()
+
+
+@ON_ONE_DATABASE
+def test_an_incident_that_died_on_the_way_is_gone_on_with(
+    retries: Retries, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The move was committed, the rest was not: the next command, or collect, does it."""
+    path, whole = damaged(retries)
+    path.write_bytes(whole)
+    home = importlib.import_module("pipeline_assets.collect.reconcile_again")
+
+    class Crash(BaseException):
+        pass
+
+    def die(*_: Any) -> None:
+        raise Crash
+
+    with monkeypatch.context() as patch:
+        patch.setattr(home, "reconcile_and_settle", die)
+        with pytest.raises(Crash):
+            look_again(retries, 1)
+    assert retries.batch_states() == ["reconciling"]
+    assert look_again(retries, 1) == "it is reconciled: 1 retryable_failure, 2 succeeded"
+
+
+@ON_ONE_DATABASE
+def test_what_the_command_says(
+    retries: Retries, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, whole = damaged(retries)
+    settings = retries.shop.context.settings
+    monkeypatch.setenv("TALLYBOOK_LEDGER_URL", str(settings.ledger_url))
+    name = retries.shop.rows(batches)[0]["batch_id"]
+
+    def command(*words: str) -> tuple[int, str]:
+        status = main(["batch", "reconcile", *words, "--state", str(settings.state)])
+        printed = capsys.readouterr()
+        return status, " ".join((printed.out + printed.err).split())
+
+    assert command(name)[0] == 2, "a reason is asked for"
+    status, said = command(name, "--reason", "restored")
+    assert status == 0
+    assert f"{name}: it is still an incident: " in said
+    path.write_bytes(whole)
+    assert command(name, "--reason", "restored") == (
+        0,
+        f"{name}: it is reconciled: 1 retryable_failure, 2 succeeded.",
+    )
+    assert command(name, "--reason", "once more") == (0, f"{name}: {NOBODY}.")
+    status, said = command("nobody", "--reason", "x")
+    assert (status, "there is no batch" in said) == (1, True)
+
+
+@ON_ONE_DATABASE
+@pytest.mark.parametrize("state", sorted(set(BATCH) - {"", "incident", "reconciling", *COMPLETE}))
+def test_in_which_states_nothing_is_reconciled_again(retries: Retries, state: str) -> None:
+    retries.start(["good"])
+    retries.patch(batches, state=state)
+    before = retries.shop.counts()
+    with pytest.raises(
+        NotNow, match=f"is {state} and cannot be reconciled again: expected a batch"
+    ):
+        look_again(retries, 1)
+    assert retries.shop.counts() == before
+
+
+@ON_ONE_DATABASE
+def test_a_batch_that_another_worker_is_at(retries: Retries) -> None:
+    retries.start(["missing"])
+    retries.step()
+    result_file(retries, 1, 0)
+    acquire(retries.shop.context.ledger, "batch:manuals-baseline-1-m1-b1", "someone@elsewhere:1")
+    with pytest.raises(LeaseHeld):
+        look_again(retries, 1)
+    assert retries.late() == []
 
 
 @contextmanager

@@ -103,6 +103,7 @@ def test_limits_start_anew_for_what_was_discarded_first(retries: Retries) -> Non
     retries.check()
 
 
+@ON_ONE_DATABASE
 def test_the_limit_of_time_starts_anew(retries: Retries) -> None:
     retries.walk(["refused", "busy"])
     retries.clock.advance(200 * 3600)
@@ -113,6 +114,7 @@ def test_the_limit_of_time_starts_anew(retries: Retries) -> None:
     assert retries.states() == ["published"]
 
 
+@ON_ONE_DATABASE
 def test_retries_of_a_requeued_record_are_of_the_usual_budget(retries: Retries) -> None:
     retries.start(["refused", "busy"])
     retries.set_operating("budget_attempts", "1")
@@ -156,6 +158,7 @@ def test_one_that_a_reviewer_has_to_look_at_may_be_asked_again(retries: Retries)
     retries.check()
 
 
+@ON_ONE_DATABASE
 def test_one_that_was_judged_and_then_fails_keeps_its_judgement_to_itself(
     retries: Retries,
 ) -> None:
@@ -200,6 +203,7 @@ def test_a_killed_worker_requeues_nothing_or_all(retries: Retries) -> None:
     retries.check()
 
 
+@ON_ONE_DATABASE
 def test_a_rejected_record_goes_through_review_or_publication_again(retries: Retries) -> None:
     retries.walk(["doubtful", "doubtful"])
     context = retries.shop.context

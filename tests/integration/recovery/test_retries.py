@@ -25,13 +25,25 @@ from resources.contracts import MANIFEST, read_frame
 from resources.ledger.leases import LeaseHeld, acquire
 from resources.ledger.manifests import verify_manifest
 from resources.ledger.schema import (
+    alerts,
+    archive_entries,
+    archive_heads,
     attempts,
+    batch_parents,
     batches,
     dead_letters,
+    deliveries,
+    dispositions,
+    judgements,
+    late_answers,
+    late_results,
     manifests,
     metadata,
+    move_members,
+    moves,
     record_state,
     records,
+    results,
     retry_decisions,
 )
 from resources.providers.baseline import decode_request
@@ -121,6 +133,7 @@ def test_a_retry_manifest_holds_what_is_due_and_nothing_else(retries: Retries) -
     retries.check()
 
 
+@ON_ONE_DATABASE
 def test_every_custom_id_is_another(retries: Retries) -> None:
     retries.walk(["busy"] * 2, ["missing", "busy"], ["good"])
     provider = retries.provider
@@ -129,6 +142,7 @@ def test_every_custom_id_is_another(retries: Retries) -> None:
     assert len(ids) == len(set(ids)) == 7
 
 
+@ON_ONE_DATABASE
 def test_the_parent_is_complete_when_its_retries_are(retries: Retries) -> None:
     retries.start(["busy"], ["busy", "busy"], ["good"])
     retries.step()
@@ -161,6 +175,7 @@ def test_a_record_that_fails_until_its_limit_is_a_dead_letter(retries: Retries) 
     retries.check()
 
 
+@ON_ONE_DATABASE
 def test_the_limit_of_attempts_is_over_all_classes(retries: Retries) -> None:
     retries.walk(["busy", "broken", "missing", "limited", "lost"])
     assert [path[1] for path in retries.paths()] == [1, 2, 3, 4]
@@ -211,6 +226,7 @@ def test_expiry_again_and_again_holds_the_version_and_buries_nothing(retries: Re
     retries.check()
 
 
+@ON_ONE_DATABASE
 @pytest.mark.parametrize("kind", ["auth", "quota"])
 def test_what_the_account_must_settle_holds_and_then_goes_on(retries: Retries, kind: str) -> None:
     retries.start([kind], ["good"], ["busy"])
@@ -259,6 +275,7 @@ def test_retries_that_wait_are_of_the_budget_too(retries: Retries) -> None:
     assert [decision for _, decision, _ in retries.decisions()] == ["retry", "retry", "hold"]
 
 
+@ON_ONE_DATABASE
 def test_the_budget_of_time(retries: Retries) -> None:
     retries.start(["expired"] * 9)
     retries.set_operating("retry_hours", "1")
@@ -285,6 +302,19 @@ def test_what_an_operator_cancelled_is_not_tried_again(retries: Retries) -> None
     retries.check()
 
 
+@ON_ONE_DATABASE
+def test_one_that_was_cancelled_is_an_error_of_its_batch(retries: Retries) -> None:
+    """Also where the batch is complete only after the others were tried again."""
+    retries.start(["cancelled"], ["busy"])
+    submit_batches(retries.shop.context, retries.shop.version())
+    retries.patch(batches, error_class=OPERATOR_CANCELLED)
+    retries.step()
+    retries.again()
+    assert retries.states() == ["cancelled", "published"]
+    assert retries.batch_states() == ["completed_with_errors", "completed"]
+
+
+@ON_ONE_DATABASE
 def test_when_a_retry_is_due_and_not_a_moment_earlier(retries: Retries) -> None:
     retries.start(["busy"], ["busy"])
     retries.step()
@@ -300,6 +330,7 @@ def test_when_a_retry_is_due_and_not_a_moment_earlier(retries: Retries) -> None:
     assert retries.freeze().records == 2
 
 
+@ON_ONE_DATABASE
 def test_a_retry_beside_new_documents(retries: Retries) -> None:
     retries.start(["busy"])
     retries.step()
@@ -316,6 +347,7 @@ def test_a_retry_beside_new_documents(retries: Retries) -> None:
     retries.check()
 
 
+@ON_ONE_DATABASE
 def test_large_retries_are_split_into_batches_of_the_version(retries: Retries) -> None:
     version = retries.start(*[["busy"]] * 5)
     retries.step()
@@ -330,6 +362,7 @@ def test_large_retries_are_split_into_batches_of_the_version(retries: Retries) -
     retries.check()
 
 
+@ON_ONE_DATABASE
 def test_one_worker_freezes_at_a_time(retries: Retries) -> None:
     retries.start(["busy"])
     retries.step()
@@ -460,78 +493,84 @@ SCRIPTS = (
 )
 
 
+COMPARED = (
+    *(records, record_state, manifests, batches, batch_parents, attempts, dispositions, results),
+    *(retry_decisions, dead_letters, late_results, late_answers, judgements, moves, move_members),
+    *(archive_entries, archive_heads, deliveries, alerts),
+)
+DRAWN = {
+    # Times of retries depend on the number of draws, and tokens on that of leases.
+    *("not_before", "valid_from", "valid_to", "fencing_token"),
+    # A database counts on after a transaction that came to nothing.
+    *("batch_no", "parent_batch_no", "manifest_no", "move_no", "result_file_no", "late_no"),
+    *("alert_no", "version_no", "document_no", "source_version_no", "subject_no"),
+    # These are made of the above.
+    *("chain", "digest", "previous_digest", "members_digest"),
+}
+
+
 def all_that_matters(retries: Retries) -> dict[str, Any]:
-    """Every row, without times and tokens, which depend on the number of draws and leases."""
-    dropped = (
-        "fencing_token",
-        "committed_token",
-        "not_before",
-        "valid_from",
-        "valid_to",
-        "digest",
-        "previous_digest",
-    )
+    """Every row of what a life of attempts leaves, without what is no part of its meaning."""
     return {
         table.name: [
             {
                 name: value
                 for name, value in row.items()
-                if not name.endswith("_at") and name not in dropped
+                if not name.endswith("_at") and name not in DRAWN
             }
             for row in retries.shop.rows(table)
         ]
-        for table in metadata.sorted_tables
-        if not table.name.startswith(("leases", "source_"))
+        for table in COMPARED
     }
+
+
+def live(retries: Retries, *, dying: bool) -> dict[str, Any]:
+    """From documents to the last retry; dying at each step of both transactions, or never."""
+    collect = importlib.import_module("pipeline_assets.collect.collect_batches")
+
+    def act() -> None:
+        collect.collect_batches(retries.shop.context, retries.shop.version())
+
+    def die_settling(points: list[tuple[str, str]]) -> None:
+        # Results are stored first, in a transaction of their own, which is no step of this.
+        with retries.monkeypatch.context() as patch:
+            patch.setattr(collect, "settle", dying_after(lambda *_: None))
+            with pytest.raises(Crash):
+                act()
+        die_in_turn(retries, points, act)
+
+    retries.start(*[list(script) for script in SCRIPTS])
+    submit_batches(retries.shop.context, retries.shop.version())
+    if dying:
+        no_late = ("store_late_results", "store_late_answers")
+        die_settling([point for point in SETTLING if point[1] not in no_late])
+    retries.step()
+    retries.clock.advance(LONG)
+    if dying:
+        die_in_turn(retries, FREEZING, retries.freeze)
+    retries.freeze()
+    submit_batches(retries.shop.context, retries.shop.version())
+    if dying:
+        die_settling(SETTLING)
+    retries.step()
+    for _ in range(3):
+        retries.again()
+    retries.check()
+    return all_that_matters(retries)
 
 
 def test_a_killed_worker_at_every_step_ends_as_if_nothing_had_happened(
     retries: Retries,
 ) -> None:
-    def walk(*, dying: bool) -> dict[str, Any]:
-        retries.start(*[list(script) for script in SCRIPTS])
-        submit_batches(retries.shop.context, retries.shop.version())
-        if dying:
-            left = {"write_late", "store_late_results", "store_late_answers"}
-            collect = importlib.import_module("pipeline_assets.collect.collect_batches")
-
-            def act() -> None:
-                collect.collect_batches(retries.shop.context, retries.shop.version())
-
-            # Results are stored first, in a transaction of their own, which is no step of this.
-            with retries.monkeypatch.context() as patch:
-                patch.setattr(collect, "settle", dying_after(lambda *_: None))
-                with pytest.raises(Crash):
-                    act()
-            die_in_turn(retries, [p for p in SETTLING if p[1] not in left - {"write_late"}], act)
-        retries.step()
-        retries.clock.advance(LONG)
-        if dying:
-            die_in_turn(retries, FREEZING, retries.freeze)
-        retries.freeze()
-        submit_batches(retries.shop.context, retries.shop.version())
-        if dying:
-            with retries.monkeypatch.context() as patch:
-                patch.setattr(collect, "settle", dying_after(lambda *_: None))
-                with pytest.raises(Crash):
-                    act()
-            die_in_turn(retries, SETTLING, act)
-            real_close = collect.close_retried
-            assert real_close is not None
-        retries.step()
-        for _ in range(3):
-            retries.again()
-        retries.check()
-        return all_that_matters(retries)
-
-    died = walk(dying=True)
+    died = live(retries, dying=True)
     with retries.shop.context.ledger.write() as connection:
         for table in reversed(metadata.sorted_tables):
             if table.name not in ("ledger_info", "leases"):
                 connection.execute(table.delete())
         connection.exec_driver_sql("DELETE FROM archive_search")
     retries.clock.advance(timedelta(days=1))
-    whole = walk(dying=False)
+    whole = live(retries, dying=False)
+    assert [row["used"] for row in whole["late_results"]] == [1, 0], "there was something to lose"
     for name, rows in whole.items():
         assert died[name] == rows, name
 
