@@ -143,7 +143,8 @@ def _fill(
                 if download.offset != sink.size:
                     sink.restart()
                 if download.length is not None:
-                    wanted = sink.size + download.length
+                    # What the provider lists of a file counts too: a connection may announce less.
+                    wanted = max(file.size or 0, sink.size + download.length)
                 for block in download.blocks:
                     sink.write(block)
                     on_block()

@@ -198,18 +198,14 @@ def decide_retry(
         if rule.path in history.paths:
             return _buried(rule.path, counted, f"{rule.path} was tried and did not help")
     used_up = _used_up(failure, rule, history, limits, now)
-    if used_up is not None:
-        return _buried(rule.path, counted, used_up)
     delay = backoff(rule.first_delay, history.of_class, rng)
     if rule.free and history.free > limits.free:
-        return RetryDecision(
-            "hold",
-            rule.path,
-            False,
-            now + delay,
-            f"{history.free} free retries of a record are used up ({failure})",
-            "free_retries",
-        )
+        used_up = f"{history.free - 1} free retries of a record are used up ({failure})"
+    if used_up is not None and rule.free:
+        # A provider that runs nothing says nothing of the record: it is never buried for that.
+        return RetryDecision("hold", rule.path, False, now + delay, used_up, "free_retries")
+    if used_up is not None:
+        return _buried(rule.path, counted, used_up)
     over = _over_budget(budget)
     if over is not None:
         return RetryDecision("hold", rule.path, counted, now + delay, over, "budget")
