@@ -16,7 +16,7 @@ from typing import Literal
 
 import polars as pl
 import rfc8785
-from sqlalchemy import Connection, Update, insert, select, text, update
+from sqlalchemy import Connection, Update, insert, text, update
 
 from resources.ledger.dialect import Dialect
 from resources.ledger.frames import digest_of_members
@@ -25,6 +25,17 @@ from resources.ledger.transitions import START, Machine, require_legal
 
 GENESIS = "0" * 64
 """The previous digest of the first move of a chain."""
+
+_MOVE = text(
+    "UPDATE record_state SET state = :to_state, version = version + 1, not_before = NULL "
+    "WHERE record_no IN (SELECT record_no FROM stage_move) AND state = :from_state"
+)
+_HEAD = text("SELECT digest FROM moves WHERE chain = :chain ORDER BY move_no DESC LIMIT 1")
+_ADD = insert(moves)
+_ADD_MEMBERS = text(
+    "INSERT INTO move_members (move_no, record_no) "
+    "SELECT CAST(:move_no AS BIGINT), record_no FROM stage_move"
+)
 
 
 @dataclass(frozen=True)
@@ -128,10 +139,7 @@ def move_records(
     _stage_members(connection, dialect, members)
     savepoint = connection.begin_nested()
     moved = connection.execute(
-        text(
-            "UPDATE record_state SET state = :to_state, version = version + 1, not_before = NULL "
-            "WHERE record_no IN (SELECT record_no FROM stage_move) AND state = :from_state"
-        ),
+        _MOVE,
         {"to_state": to_state, "from_state": from_state},
     ).rowcount
     if moved != members.len():
@@ -290,13 +298,7 @@ def _journal_members(
     chain: str,
 ) -> MoveReceipt:
     receipt = _journal(connection, "record", members, None, from_state, to_state, cause, chain)
-    connection.execute(
-        text(
-            "INSERT INTO move_members (move_no, record_no) "
-            "SELECT CAST(:move_no AS BIGINT), record_no FROM stage_move"
-        ),
-        {"move_no": receipt.move_no},
-    )
+    connection.execute(_ADD_MEMBERS, {"move_no": receipt.move_no})
     return receipt
 
 
@@ -310,12 +312,7 @@ def _journal(
     cause: Cause,
     chain: str,
 ) -> MoveReceipt:
-    previous = connection.execute(
-        select(moves.c.digest)
-        .where(moves.c.chain == chain)
-        .order_by(moves.c.move_no.desc())
-        .limit(1)
-    ).scalar()
+    previous = connection.execute(_HEAD, {"chain": chain}).scalar()
     row: dict[str, str | int | None] = {
         "chain": chain,
         "machine": machine,
@@ -331,6 +328,6 @@ def _journal(
         "previous_digest": previous or GENESIS,
     }
     digest = move_digest(row)
-    move_no = connection.execute(insert(moves).values(**row, digest=digest)).inserted_primary_key
+    move_no = connection.execute(_ADD, {**row, "digest": digest}).inserted_primary_key
     assert move_no is not None  # noqa: S101 - both databases return the key of a single insert
     return MoveReceipt(move_no=int(move_no[0]), digest=digest, members=members.len())
