@@ -11,6 +11,7 @@ PORT ?= 3000
 RUN_ARGS ?=
 PYTEST_ARGS ?=
 EMULATOR_ARGS ?=
+KILL_ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -114,6 +115,17 @@ format: $(DEV) ## Format the code and repair what can be repaired
 .PHONY: bench
 bench: $(DEV) ## Measure records/s from frozen manifest to archive (RECORDS=100000)
 	@$(BIN)/python -m tests.benchmarks.pipeline --records $(RECORDS)
+
+.PHONY: kill-test
+kill-test: KILLS ?= 500
+kill-test: RESTARTS ?= 50
+kill-test: DATABASE ?= sqlite postgresql
+kill-test: $(DEV) ## Kill workers of batch runs, restart PostgreSQL (KILLS=500 RESTARTS=50)
+	@for database in $(DATABASE); do \
+		restarts=$$([ $$database = sqlite ] || echo --restarts $(RESTARTS)); \
+		$(BIN)/python -m tests.faults.kill_series --kills $(KILLS) --database $$database \
+			$$restarts $(KILL_ARGS); \
+	done
 
 .PHONY: providers-e2e
 providers-e2e: $(DEV) ## Run all four providers, batch and online, against the emulator

@@ -16,7 +16,7 @@ from pipeline_assets.collect.settle import settle, write_incident
 from pipeline_assets.operating import operating
 from pipeline_assets.provider_jobs.cleanup import delete_remote
 from pipeline_assets.provider_jobs.clients import LazyClient, job_client
-from pipeline_assets.provider_jobs.results import NotCollectable, fetch_results
+from pipeline_assets.provider_jobs.results import NotCollectable, fetch_results, write_fetched
 from pipeline_assets.versions import OpenVersion
 from resources.context import Context
 from resources.garbage import without_garbage_collector
@@ -31,7 +31,6 @@ from resources.ledger.batches import (
 from resources.ledger.jobs import find_jobs, job_of_batch
 from resources.ledger.leases import Lease, LeaseHeld, fenced, held
 from resources.ledger.moves import move_batch
-from resources.ledger.results import store_result_file
 
 
 @dataclass
@@ -183,16 +182,7 @@ def _start(context: Context, lease: Lease, batch: Batch, client: LazyClient) -> 
         if reload_batch(connection, batch.batch_no).state != "results_available":
             return
         cause = context.cause("result files are stored", "collect")
-        for file in fetched:
-            store_result_file(
-                connection,
-                batch.batch_no,
-                file.kind,
-                file.stored.digest,
-                file.stored.size,
-                file.lines,
-                cause.at,
-            )
+        write_fetched(connection, batch.batch_no, fetched, cause.at)
         clear_alerts(connection, batch.batch_id, cause.at, ("not_collectable",))
         move_batch(
             connection,

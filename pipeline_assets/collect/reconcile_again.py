@@ -27,7 +27,7 @@ from pipeline_assets.collect.settle import TRIES, write_late
 from pipeline_assets.provider_jobs.clients import LazyClient
 from pipeline_assets.provider_jobs.life import RemoteFiles
 from pipeline_assets.provider_jobs.operate import NotNow
-from pipeline_assets.provider_jobs.results import fetch_results
+from pipeline_assets.provider_jobs.results import fetch_results, write_fetched
 from pipeline_assets.versions import OpenVersion
 from resources.context import Context
 from resources.contracts import COLLECTED, store_frame
@@ -39,7 +39,6 @@ from resources.ledger.results import (
     DISPOSITION_SCHEMA,
     RESULT_SCHEMA,
     standing_of,
-    store_result_file,
     store_results,
     unanswered_attempts,
     unread_files,
@@ -160,16 +159,7 @@ def _fetch(context: Context, lease: Lease, batch: Batch, client: LazyClient) -> 
     )
     with fenced(context.ledger, lease) as connection:
         at = context.ledger.now()
-        for file in fetched:
-            store_result_file(
-                connection,
-                batch.batch_no,
-                file.kind,
-                file.stored.digest,
-                file.stored.size,
-                file.lines,
-                at,
-            )
+        write_fetched(connection, batch.batch_no, fetched, at)
     return None
 
 

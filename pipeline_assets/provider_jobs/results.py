@@ -7,8 +7,10 @@ belong here: one file (`fetch.py`), their lines (`collect`).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
+
+from sqlalchemy import Connection
 
 from pipeline_assets.provider_jobs.fetch import DownloadFailed, Fetched, fetch_file
 from pipeline_assets.provider_jobs.life import remote_files
@@ -18,6 +20,7 @@ from resources.context import Context
 from resources.ledger.alerts import raise_alert
 from resources.ledger.jobs import JobRow, reload_job, update_job
 from resources.ledger.leases import Heartbeat, Lease, fenced
+from resources.ledger.results import store_result_file
 from resources.providers.port import BatchClient, ProviderError
 
 
@@ -72,6 +75,22 @@ def fetch_results(
         if later:
             _write_not_collectable(context, lease, job, str(error))
         raise NotCollectable(f"the results of {job.id} cannot be fetched now: {error}") from error
+
+
+def write_fetched(
+    connection: Connection, batch_no: int, fetched: Sequence[Fetched], at: str
+) -> None:
+    """Note fetched files beside their batch, all together; a file that is known stays as it is."""
+    for file in fetched:
+        store_result_file(
+            connection,
+            batch_no,
+            file.kind,
+            file.stored.digest,
+            file.stored.size,
+            file.lines,
+            at,
+        )
 
 
 def _write_not_collectable(context: Context, lease: Lease, job: JobRow, problem: str) -> None:
