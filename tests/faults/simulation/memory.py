@@ -16,14 +16,15 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import polars as pl
-from sqlalchemy import Connection, create_engine, event
+from sqlalchemy import Connection, create_engine
 from sqlalchemy.pool import StaticPool
 
 from resources.artifacts import ArtifactDamaged, ArtifactMissing, Kind, Stored
-from resources.ledger.engine import Ledger, open_ledger
+from resources.ledger.engine import Ledger, _translated, open_ledger
 from resources.ledger.frames import declared
 from resources.ledger.sqlite import SqliteDialect
 from tests.faults.simulation.gate import TICK, Gate
+from tests.faults.simulation.quick import QuickConnection
 
 _AFFINITY: dict[type[pl.DataType], str] = {
     pl.Int64: "INTEGER",
@@ -69,6 +70,7 @@ class SimulatedLedger(Ledger):
     judge: Any
     driver: sqlite3.Connection
     base: Ledger
+    quick: Connection
 
     def close(self) -> None:
         """Give the connection back."""
@@ -79,7 +81,7 @@ class SimulatedLedger(Ledger):
     def read(self) -> Iterator[Connection]:
         """A read transaction."""
         self.gate.pass_by("read")
-        with super().read() as connection:
+        with self._transaction("PRAGMA query_only=1", "BEGIN") as connection:
             yield connection
 
     @contextmanager
@@ -89,23 +91,36 @@ class SimulatedLedger(Ledger):
         gate.clock.go_on(TICK)
         gate.pass_by("begin")
         self.judge.begin()
-        with super().write() as connection:
+        with self._transaction("PRAGMA query_only=0", "BEGIN IMMEDIATE") as connection:
             yield connection
             gate.pass_by("commit")
         self.judge.committed()
         gate.pass_by("committed")
 
+    @contextmanager
+    def _transaction(self, access: str, begin: str) -> Iterator[Connection]:
+        """The statements of the product's engine, and its translation of errors."""
+        driver = self.driver
+        with _translated(self.dialect, self.place):
+            driver.execute(access)
+            driver.execute(begin)
+            try:
+                yield self.quick
+            except BaseException:
+                driver.execute("ROLLBACK")
+                raise
+            driver.execute("COMMIT")
+
 
 def open_memory(gate: Gate, judge: Any) -> SimulatedLedger:
     """The ledger's real schema in a database in memory; slow, so once a process.
 
-    The schema is made through the product's own engine. Schedules then use a plainer one over the
-    same connection, whose transactions begin by the same statements without SQLAlchemy's detours.
+    The schema is made through the product's own engine. Schedules then use its one connection, whose
+    transactions begin by the same statements without SQLAlchemy's detours.
     """
     base = open_ledger("sqlite://", clock=gate.clock)
     with base.engine.connect() as connection:
         driver = cast(sqlite3.Connection, cast(Any, connection.connection).driver_connection)
-    dialect = MemoryDialect()
     engine = create_engine(
         "sqlite://",
         creator=lambda: driver,
@@ -113,16 +128,9 @@ def open_memory(gate: Gate, judge: Any) -> SimulatedLedger:
         pool_reset_on_return=None,
         hide_parameters=True,
     )
-
-    @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
-        reading = connection.get_execution_options().get("tallybook_reader")
-        driver.execute(f"PRAGMA query_only={1 if reading else 0}")
-        driver.execute("BEGIN" if reading else "BEGIN IMMEDIATE")
-
     return SimulatedLedger(
         engine=engine,
-        dialect=dialect,
+        dialect=MemoryDialect(),
         clock=gate.clock,
         place="memory",
         ledger_id="5151515151515151",
@@ -130,6 +138,7 @@ def open_memory(gate: Gate, judge: Any) -> SimulatedLedger:
         judge=judge,
         driver=driver,
         base=base,
+        quick=cast(Connection, QuickConnection(engine.connect(), driver)),
     )
 
 
@@ -171,8 +180,8 @@ class MemoryStore:
         return Stored(digest, len(data), cast(Path, MemoryFile(data)))
 
     def put_frame(self, kind: Kind, frame: pl.DataFrame) -> Stored:
-        """Store a frame under a digest of its rows."""
-        stored = self.put(kind, repr(frame.rows()).encode())
+        """Store a frame under a digest of its columns and rows."""
+        stored = self.put(kind, repr((frame.columns, frame.rows())).encode())
         self.frames[stored.digest] = frame
         return stored
 

@@ -38,6 +38,18 @@ SETTLED = (
 )
 """States in which a record may stay when nothing more happens by itself."""
 
+_AT_REST: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "submitted": (("submitted",), ("submitted", "running", "results_available")),
+    "ended": (("submitted", "prepared"), ("prepared", "results_available")),
+    "collected": (("collected",), ()),
+    "judged": (("accepted",), ()),
+    "refrozen": (("collected", "prepared"), ("prepared",)),
+    "published": ((), ()),
+    "settled": (("collected",), ()),
+    "archived": ((), ()),
+}
+"""Further states of records and batches in which they may stay when a part is over."""
+
 GIVEN_BACK = "a shared limit is never given back"
 
 _RECORDS = "SELECT record_no, state FROM record_state"
@@ -440,13 +452,9 @@ class Oracles:
         ).fetchall()
         if sorted(row[0] for row in found) != list(range(1, self._plan.documents + 1)):
             self.accuse("not every document has exactly one record")
-        settled = SETTLED
-        if self._plan.until != "archived":
-            settled = (*SETTLED, "collected")
-        complete: tuple[str, ...] = (*COMPLETE, "cancelled")
-        if self._plan.until == "submitted":
-            settled = (*settled, "submitted")
-            complete = (*complete, "submitted", "running", "results_available")
+        records, batches = _AT_REST[self._plan.until]
+        settled = (*SETTLED, *records)
+        complete = (*COMPLETE, "cancelled", *batches)
         for _, state in found:
             if state not in settled:
                 self.accuse(f"a record is left {state}")

@@ -28,18 +28,19 @@ WHATS: dict[Place, tuple[What, ...]] = {
 }
 PLACES: tuple[Place, ...] = tuple(WHATS)
 _WEIGHTS = (1, 5, 3, 5, 2, 3, 2)
-_REACH: dict[Place, int] = {
-    "read": 22,
-    "begin": 26,
-    "commit": 26,
-    "committed": 26,
-    "call": 6,
-    "answered": 6,
-    "artifact": 6,
-}
-"""About how often a batch passes each place; a disturbance beyond the end simply never happens."""
+_REACH = 26
+"""About how many write transactions a batch passes in its life, and a quarter as many calls and
+artifacts; a disturbance beyond the end simply never happens."""
 
-_LEFT = {"nothing": 4, "frozen": 4, "submitted": 3, "collected": 2}
+_LEFT = {
+    "nothing": 4,
+    "frozen": 4,
+    "submitted": 3,
+    "ended": 3,
+    "retried": 3,
+    "collected": 2,
+    "judged": 2,
+}
 """Quarters of a life that are left."""
 
 CreateFault = Literal[
@@ -96,22 +97,45 @@ ROW_FAULTS: tuple[RowFault, ...] = (
     "late",
 )
 OPERATOR_WISHES = ("cancel", "discard", "attach")
-Start = Literal["nothing", "frozen", "submitted", "collected"]
-Until = Literal["submitted", "settled", "archived"]
+Start = Literal["nothing", "frozen", "submitted", "ended", "collected", "retried", "judged"]
+Until = Literal[
+    "submitted", "ended", "collected", "judged", "refrozen", "published", "settled", "archived"
+]
+SMALL_PARTS: tuple[tuple[Start, Until], ...] = (
+    ("frozen", "submitted"),
+    ("submitted", "ended"),
+    ("ended", "collected"),
+    ("collected", "judged"),
+    ("collected", "refrozen"),
+    ("retried", "collected"),
+    ("retried", "judged"),
+    ("judged", "published"),
+)
+"""One stage each, raced and disturbed; what is before it was the same in thousands of others."""
+_SMALL_WEIGHTS = (27, 14, 15, 12, 9, 4, 2, 17)
+_SMALL_OF_HUNDRED = 80
+_SMALL_REACH: dict[Until, int] = {
+    "submitted": 12,
+    "ended": 7,
+    "collected": 11,
+    "judged": 7,
+    "refrozen": 6,
+    "published": 7,
+}
+"""How many write transactions a batch passes in a small part, and some more for those who race."""
 PARTS: tuple[tuple[Start, Until], ...] = (
     ("nothing", "submitted"),
     ("nothing", "settled"),
     ("nothing", "archived"),
-    ("frozen", "submitted"),
     ("frozen", "settled"),
     ("frozen", "archived"),
     ("submitted", "settled"),
     ("submitted", "archived"),
     ("collected", "archived"),
+    ("retried", "archived"),
 )
-_PART_WEIGHTS = (8, 4, 6, 20, 8, 8, 14, 8, 24)
-"""How far an undisturbed worker has come before the schedule begins. Most schedules begin in the
-middle: what is before it was the same in thousands of others."""
+_PART_WEIGHTS = (10, 6, 8, 12, 12, 18, 12, 14, 8)
+"""From how far an undisturbed worker has come until where the schedule goes on."""
 _FIRST_ROWS: tuple[tuple[tuple[int, int, RowFault], ...], ...] = (
     (),
     ((0, 0, "uncertain"),),
@@ -119,6 +143,17 @@ _FIRST_ROWS: tuple[tuple[tuple[int, int, RowFault], ...], ...] = (
     ((0, 1, "two_bodies"),),
 )
 """Rows of jobs that are collected before the schedule begins."""
+_BEFORE: dict[Start, Until] = {"ended": "ended", "judged": "judged"}
+"""What is worked at before a schedule begins, so that no batch is further than the others."""
+_UNANSWERED: tuple[tuple[tuple[int, int, RowFault], ...], ...] = (
+    ((0, 0, "missing"),),
+    ((0, 0, "overloaded"), (0, 1, "missing")),
+)
+"""The same, where something has to be asked again."""
+_RETRY_ROWS: tuple[RowFault, ...] = ("late", "late", "good", "missing")
+"""What becomes of the first row that was asked again."""
+_ARCHIVING: tuple[Start, ...] = ("nothing", "frozen", "submitted", "collected", "judged")
+"""Beginnings of schedules in which an older entry of a document can be of interest."""
 
 
 @dataclass(frozen=True)
@@ -175,21 +210,26 @@ class Plan:
     @property
     def prefix(self) -> Plan:
         """What happened before, undisturbed."""
-        batches = -(-self.documents // self.batch_records)
         return replace(
             self,
             seed=0,
             workers=1,
             start="nothing",
-            until="settled",
+            until=_BEFORE.get(self.start, "settled"),
             uploads=False,
             creates=(),
             jobs=(),
-            rows=tuple(row for row in self.rows if row[0] < batches)
-            if self.start == "collected"
-            else (),
+            rows=tuple(row for row in self.rows if row[0] < self.jobs_before),
             wishes=(),
             disturbances=(),
+        )
+
+    @property
+    def jobs_before(self) -> int:
+        """How many jobs have answered before the schedule begins."""
+        batches = -(-self.documents // self.batch_records)
+        return {"collected": batches, "judged": batches, "ended": batches, "retried": 9}.get(
+            self.start, 0
         )
 
     @property
@@ -209,37 +249,49 @@ class Plan:
 def draw(seed: int) -> Plan:
     """The plan of a seed; the same one for ever."""
     rng = random.Random(seed)
-    start, until = rng.choices(PARTS, _PART_WEIGHTS)[0]
-    documents = rng.choices((2, 3, 4, 6), (40, 32, 20, 8))[0]
-    batches = rng.choices((1, 2), (75, 25))[0]
+    small = rng.randrange(100) < _SMALL_OF_HUNDRED
+    start, until = (
+        rng.choices(SMALL_PARTS, _SMALL_WEIGHTS) if small else rng.choices(PARTS, _PART_WEIGHTS)
+    )[0]
+    documents = rng.choices((2, 3, 4), (65, 25, 10) if small else (50, 35, 15))[0]
+    batches = rng.choices((1, 2), (85, 15) if small else (80, 20))[0]
     batch_records = -(-documents // batches)
+    reach = _SMALL_REACH[until] if small else _REACH * _LEFT[start] // 4
     return Plan(
         seed=seed,
         documents=documents,
         batch_records=batch_records,
-        workers=rng.choices((1, 2, 3), (20, 50, 30))[0],
+        workers=rng.choices((1, 2, 3), (15, 60, 25) if small else (20, 50, 30))[0],
         start=start,
         until=until,
-        published_before=rng.choice((0, 1, 2)),
+        published_before=rng.choice((0, 1) if start in _ARCHIVING else (0,)),
         uploads=rng.random() < 0.6,
         creates=tuple(
             rng.choice(CREATE_FAULTS) if rng.random() < 0.25 else "none" for _ in range(4)
         ),
         jobs=tuple(rng.choice(JOB_FAULTS) if rng.random() < 0.15 else "none" for _ in range(6)),
-        rows=_draw_rows(rng, batches if start == "collected" else 0),
+        rows=_draw_rows(rng, start, until, batches),
         wishes=(rng.choice(OPERATOR_WISHES),) if rng.random() < 0.1 else (),
         disturbances=tuple(
-            _draw_disturbance(rng, batches, start) for _ in range(rng.randrange(0, 7))
+            _draw_disturbance(rng, reach * batches) for _ in range(rng.randrange(0, 5 if small else 7))
         ),
     )
 
 
-def _draw_rows(rng: random.Random, collected: int) -> tuple[tuple[int, int, RowFault], ...]:
+def _draw_rows(
+    rng: random.Random, start: Start, until: Until, batches: int
+) -> tuple[tuple[int, int, RowFault], ...]:
+    if start == "ended":
+        return rng.choice(_ended_rows())
+    if start == "retried":
+        return (*rng.choice(_UNANSWERED), (batches, 0, rng.choice(_RETRY_ROWS)))
     # Only a job after the first can bring a line of an earlier attempt.
     late: list[RowFault] = ["late"] * 8
     later: list[RowFault] = [*ROW_FAULTS, *late]
-    drawn: list[tuple[int, int, RowFault]] = list(rng.choice(_FIRST_ROWS)) if collected else []
-    for job in range(collected, 4):
+    begun = start in ("collected", "judged")
+    known = _UNANSWERED if until == "refrozen" else _FIRST_ROWS
+    drawn: list[tuple[int, int, RowFault]] = list(rng.choice(known)) if begun else []
+    for job in range(batches if begun else 0, 4):
         for row in range(6):
             if rng.random() < 0.12:
                 fault: RowFault = rng.choice(later) if job else rng.choice(ROW_FAULTS)
@@ -247,12 +299,17 @@ def _draw_rows(rng: random.Random, collected: int) -> tuple[tuple[int, int, RowF
     return tuple(drawn)
 
 
-def _draw_disturbance(rng: random.Random, batches: int, start: Start) -> Disturbance:
+def _ended_rows() -> list[tuple[tuple[int, int, RowFault], ...]]:
+    """Each fault of a row, alone: few enough to keep what comes before each."""
+    return [(), *(((0, row, fault),) for fault in ROW_FAULTS[:-1] for row in (0, 1))]
+
+
+def _draw_disturbance(rng: random.Random, commits: int) -> Disturbance:
     place = rng.choices(PLACES, _WEIGHTS)[0]
-    reach = _REACH[place] * batches * _LEFT[start] // 4
+    reach = commits if place in ("read", "begin", "commit", "committed") else commits // 4
     return Disturbance(
         place=place,
-        nth=rng.randrange(1, max(2, reach + 1)),
+        nth=rng.randrange(1, max(3, reach + 1)),
         what=rng.choice(WHATS[place]),
         patience=rng.randrange(3, 60),
         seconds=rng.choice((1, 100, 290, 310, 400, 1000)),

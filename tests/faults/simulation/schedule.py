@@ -197,34 +197,41 @@ class Scheduler:
         return True
 
 
-_BEGUN: dict[str, tuple[str, ...]] = {
-    "frozen": ("prepared",),
-    "submitted": ("submitted", "running"),
-    "collected": COMPLETE,
+_BEGUN: dict[str, str] = {
+    "frozen": "SUM(state = 'prepared') = COUNT(*) FROM batches",
+    "submitted": "SUM(state IN ('submitted', 'running')) = COUNT(*) FROM batches",
+    "ended": "SUM(state = 'results_available') = COUNT(*) FROM batches",
+    "collected": f"SUM(state IN {COMPLETE}) = COUNT(*) FROM batches",
+    "judged": f"SUM(state IN {COMPLETE} AND (collected_artifact IS NULL "
+    "OR staging_artifact IS NOT NULL)) = COUNT(*) FROM batches",
+    "retried": "SUM(state = 'results_available') = COUNT(*) FROM batches "
+    "WHERE manifest_no > (SELECT MIN(manifest_no) FROM batches)",
 }
-"""States that every batch has when everything has come so far."""
+"""What holds when everything has come so far."""
 
 
-def begin(world: World, plan: Plan) -> None:
-    """Make the world as it is when the plan begins."""
+def begin(world: World, plan: Plan) -> bool:
+    """Make the world as it is when the plan begins; False if something is wrong before it."""
     if plan.start == "nothing":
         world.reset(plan, getcurrent())
-        return
+        return True
     before = plan.prefix
     key = (plan.start, before)
     if key not in world.snapshots:
         world.reset(before, getcurrent())
-        states = _BEGUN[plan.start]
-        marks = ",".join("?" * len(states))
-        sql = f"SELECT COUNT(*), SUM(state IN ({marks})) FROM batches"
+        sql = f"SELECT {_BEGUN[plan.start]}"
 
         def reached() -> bool:
-            found, so_far = world.driver.execute(sql, states).fetchone()
-            return found > 0 and found == so_far
+            return world.driver.execute(sql).fetchone()[0] == 1
 
         Scheduler(world, before).run(reached)
+        if not world.oracles.violations and not reached():
+            world.oracles.accuse(f"undisturbed, it never comes to be {plan.start}")
+        if world.oracles.violations:
+            return False
         world.snapshots[key] = world.snapshot()
     world.go_on_from(world.snapshots[key], plan, getcurrent())
+    return True
 
 
 def run_schedule(world: World, plan: Plan, *, keep_log: bool = False) -> Outcome:
@@ -237,9 +244,9 @@ def run_schedule(world: World, plan: Plan, *, keep_log: bool = False) -> Outcome
     """
     lines: list[str] = []
     world.gate.log = lines.append
-    begin(world, plan)
-    lines.clear()  # of what was before it
-    Scheduler(world, plan).run()
+    if begin(world, plan):
+        lines.clear()  # of what was before it
+        Scheduler(world, plan).run()
     world.gate.current = None
     # What goes wrong later than the first violation says nothing more.
     if not world.oracles.violations:

@@ -7,13 +7,16 @@ planted bugs (`mutations.py`).
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import lru_cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
+from sqlalchemy import text
 
 from pipeline_assets.accept import judge_batches
 from pipeline_assets.accept.judge import Judged
@@ -256,7 +259,18 @@ def all_replacements(
         Replacement(publish, "parser_settings", lambda _spec: SimpleNamespace(key=PARSER_KEY)),
         Replacement(publish, "without_garbage_collector", no_collector),
     ]
-    return [*found, *lease_spies]
+    return [*found, *_texts_read_once(), *lease_spies]
+
+
+def _texts_read_once() -> list[Replacement]:
+    """The product writes most statements where it runs them; each is read once a process."""
+    read_once = lru_cache(maxsize=None)(text)
+    return [
+        Replacement(module, "text", read_once)
+        for name, module in sorted(sys.modules.items())
+        if name.startswith(("resources.", "pipeline_assets."))
+        and getattr(module, "text", None) is text
+    ]
 
 
 @contextmanager

@@ -179,10 +179,27 @@ STEPS: dict[str, Step] = {
 
 PARTS: dict[str, tuple[str, ...]] = {
     "submitted": ("freeze", "submit", "monitor"),
+    "ended": ("freeze", "submit", "monitor"),
+    "collected": ("monitor", "collect"),
+    "judged": ("freeze", "submit", "monitor", "collect", "accept"),
+    "refrozen": ("retry",),
+    "published": ("accept", "publish"),
     "settled": ("freeze", "submit", "monitor", "collect", "retry"),
     "archived": tuple(STEPS),
 }
 """Steps of each part of the pipeline."""
+_FINISHED = "'completed','completed_with_errors','retry_required','cancelled'"
+_LEFT: dict[str, str] = {
+    "submitted": _UNSENT,
+    "ended": "SELECT 1 FROM batches WHERE state IN "
+    "('submitting','quarantined','submitted','running')",
+    "collected": f"SELECT 1 FROM batches WHERE state NOT IN ({_FINISHED})",
+    "judged": f"SELECT 1 FROM batches WHERE state NOT IN ({_FINISHED}) "
+    "OR (collected_artifact IS NOT NULL AND staging_artifact IS NULL)",
+    "refrozen": "SELECT 1 FROM record_state WHERE state = 'retry_wait'",
+    "published": "SELECT 1 FROM record_state WHERE state IN ('collected','accepted')",
+}
+"""What finds a row as long as a part may have something to do later."""
 
 
 def eligible(world: World, plan: Plan) -> list[str]:
@@ -263,6 +280,13 @@ def next_moment(world: World, plan: Plan, *, patient: bool) -> str | None:
         plan: what is worked at.
         patient: look at running jobs as often as they are due, not only when one has ended.
     """
+    left = _LEFT.get(plan.until)
+    if (
+        left is not None
+        and world.driver.execute(left).fetchone() is None
+        and not eligible(world, plan)
+    ):
+        return None
     now = world.ledger.now()
     rows = world.driver.execute(
         "SELECT next_poll_at FROM batches WHERE next_poll_at > ? AND state IN "
@@ -273,17 +297,16 @@ def next_moment(world: World, plan: Plan, *, patient: bool) -> str | None:
         (now, now, now),
     ).fetchall()
     first = min((row[0] for row in rows), default=None)
-    if plan.until == "submitted" and not world.driver.execute(_UNSENT).fetchone():
-        return None
     # A job that an operator gave up is never looked at again.
     ends = [
         job.ends_at
         for job in world.provider.jobs.values()
         if not job.ended and job.ends_at > world.clock()
     ]
+    over = f"{_FINISHED},'results_available'" if plan.until == "ended" else _FINISHED
     unfinished = world.driver.execute(
-        "SELECT SUM(state NOT IN ('submitted','running')) FROM batches WHERE state NOT IN "
-        "('completed','completed_with_errors','retry_required','cancelled')"
+        "SELECT SUM(state NOT IN ('submitted','running')) FROM batches "
+        f"WHERE state NOT IN ({over})"
     ).fetchone()[0]
     if first is None or not ends or unfinished != 0 or patient:
         return first
