@@ -277,7 +277,7 @@ def test_retries_that_wait_are_of_the_budget_too(retries: Retries) -> None:
 
 @ON_ONE_DATABASE
 def test_the_budget_of_time(retries: Retries) -> None:
-    retries.start(["expired"] * 9)
+    retries.start(["busy"] * 9)
     retries.set_operating("retry_hours", "1")
     retries.step()
     retries.clock.advance(timedelta(minutes=30))
@@ -285,7 +285,7 @@ def test_the_budget_of_time(retries: Retries) -> None:
     retries.step()
     assert retries.states() == ["retry_wait"]
     retries.again()
-    assert retries.letters() == [("expired", "its first attempt is more than 1 hours ago", None)]
+    assert retries.letters() == [("overloaded", "its first attempt is more than 1 hours ago", None)]
     retries.check()
 
 
