@@ -10,14 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.simulation.hunt import hunt
 from tests.faults.simulation.mutations import MUTATIONS
-from tests.faults.simulation.plan import Disturbance, Plan, draw
+from tests.faults.simulation.plan import SMALL_PARTS, Disturbance, Plan, Start, Until, draw
 from tests.faults.simulation.runner import Simulation
 from tests.faults.simulation.shrink import shrink
-from tests.faults.simulation.soak import hunt
 from tests.faults.simulation.stubs import installed
+from tests.faults.simulation.workers import PARTS
 
-SCHEDULES = 120
+SCHEDULES = 105
 QUICK = (
     "no_fence",
     "intent_after_call",
@@ -95,13 +96,71 @@ def test_every_invariant_that_the_ledger_can_show_has_a_planted_bug() -> None:
 
 def test_a_schedule_begins_where_its_plan_says(simulation: Simulation) -> None:
     """A beginning that had everything done already would test nothing."""
-    begun = {"frozen": "submit", "submitted": "monitor", "collected": "accept"}
+    begun = {
+        "frozen": "submit",
+        "submitted": "monitor",
+        "ended": "collect",
+        "collected": "accept",
+        "judged": "publish",
+        "retried": "collect",
+    }
     for start, step in begun.items():
         plan = replace(draw(1), start=start, until="archived", workers=1, disturbances=())
-        log = simulation.run(replace(plan, rows=(), wishes=()), keep_log=True).log
+        rows = ((0, 0, "missing"),) if start == "retried" else ()
+        log = simulation.run(replace(plan, jobs=(), rows=rows, wishes=()), keep_log=True).log
         steps = [line.split()[1] for line in log if len(line.split()) == 2]
         assert step in steps, start
         assert "freeze" not in steps
+
+
+def test_what_goes_wrong_before_a_schedule_begins_is_not_forgotten(
+    simulation: Simulation,
+) -> None:
+    planted = MUTATIONS["illegal_move"].plant()
+    simulation.world.snapshots.clear()
+    try:
+        with installed(planted):
+            plan = replace(draw(1), start="retried", until="collected", disturbances=())
+            outcome = simulation.run(replace(plan, jobs=(), rows=((0, 0, "missing"),), wishes=()))
+        assert outcome.violations
+        assert not simulation.world.snapshots
+    finally:
+        simulation.world.snapshots.clear()
+
+
+@pytest.mark.parametrize(("start", "until"), SMALL_PARTS)
+def test_a_small_part_ends_where_its_plan_says(
+    start: Start, until: Until, simulation: Simulation
+) -> None:
+    """Undisturbed it works at its own stages alone, and at least at one of them."""
+    again = start == "retried" or until == "refrozen"
+    plan = replace(
+        draw(1),
+        start=start,
+        until=until,
+        workers=2,
+        creates=(),
+        jobs=(),
+        rows=((0, 0, "missing"),) if again else (),
+        wishes=(),
+        disturbances=(),
+    )
+    outcome = simulation.run(plan, keep_log=True)
+    steps = {line.split()[1] for line in outcome.log if len(line.split()) == 2}
+    assert not outcome.violations
+    assert steps
+    assert steps <= set(PARTS[until])
+
+
+def test_a_late_line_meets_the_answer_of_the_next_attempt(simulation: Simulation) -> None:
+    for seed in range(400):
+        plan = draw(seed)
+        if plan.start == "retried" and any(row[2] == "late" for row in plan.rows):
+            simulation.run(replace(plan, wishes=(), disturbances=()))
+            found = simulation.world.driver.execute("SELECT COUNT(*) FROM late_results")
+            assert found.fetchone()[0] >= 1
+            return
+    pytest.fail("no plan has a late line")
 
 
 def test_a_plan_is_drawn_the_same_and_stays_within_the_archive() -> None:
@@ -125,7 +184,7 @@ def test_the_last_line_of_a_soak_counts_schedules_and_violations(
 ) -> None:
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "tests.faults.simulation", "--seeds", "20"),
+            *(sys.executable, "-m", "tests.faults.simulation", "--seeds", "10"),
             *("--failures", str(tmp_path / "failures.jsonl")),
         ],
         cwd=repository,
@@ -134,5 +193,5 @@ def test_the_last_line_of_a_soak_counts_schedules_and_violations(
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "schedules=20 violations=0"
+    assert done.stdout.splitlines()[-1] == "schedules=10 violations=0"
     assert (tmp_path / "failures.jsonl").read_text() == ""

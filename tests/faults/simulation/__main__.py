@@ -52,9 +52,9 @@ def _soak(asked: argparse.Namespace) -> int:
 
 
 def _mutations(most: int) -> int:
+    from tests.faults.simulation.hunt import hunt
     from tests.faults.simulation.mutations import MUTATIONS
     from tests.faults.simulation.runner import Simulation
-    from tests.faults.simulation.soak import hunt
 
     missed = 0
     with Simulation() as simulation:
@@ -72,11 +72,11 @@ def _mutations(most: int) -> int:
 
 
 def _one(seed: int | None, mutate: str | None, most: int, *, verbose: bool) -> int:
+    from tests.faults.simulation.hunt import hunt
     from tests.faults.simulation.mutations import MUTATIONS
     from tests.faults.simulation.plan import Plan, draw
     from tests.faults.simulation.runner import Simulation
     from tests.faults.simulation.shrink import shrink
-    from tests.faults.simulation.soak import hunt
     from tests.faults.simulation.stubs import installed
 
     with Simulation() as simulation:

@@ -115,8 +115,8 @@ class SimulatedLedger(Ledger):
 def open_memory(gate: Gate, judge: Any) -> SimulatedLedger:
     """The ledger's real schema in a database in memory; slow, so once a process.
 
-    The schema is made through the product's own engine. Schedules then use its one connection, whose
-    transactions begin by the same statements without SQLAlchemy's detours.
+    The schema is made through the product's own engine. Schedules then use its one connection,
+    whose transactions begin by the same statements without SQLAlchemy's detours.
     """
     base = open_ledger("sqlite://", clock=gate.clock)
     with base.engine.connect() as connection:

@@ -1,7 +1,7 @@
 """Planted bugs: at least one for each invariant, to show that an oracle would see it.
 
 Belongs here: each bug as replacements of names, and which invariant it breaks. Does not belong
-here: running them (`soak.py`).
+here: running them (`hunt.py`).
 
 A planted bug that is never caught is a hole in the oracles.
 """
@@ -296,7 +296,7 @@ def _chain_broken() -> list[Replacement]:
 
 def _results_after_judging() -> list[Replacement]:
     """Result files are put on record in the transaction that classifies them."""
-    real = collect_batches.store_result_file
+    real = results.store_result_file
     real_store = settle.store_results
 
     def later(connection: Connection, *rest: Any) -> None:
@@ -314,7 +314,7 @@ def _results_after_judging() -> list[Replacement]:
         return found.with_columns(artifact=pl.col("artifact").str.strip_prefix("x"))
 
     return [
-        Replacement(collect_batches, "store_result_file", later),
+        Replacement(results, "store_result_file", later),
         Replacement(settle, "store_results", store),
         Replacement(evidence, "result_files_of", files),
     ]

@@ -136,7 +136,7 @@ class Oracles:
         self._note: Note | None = None
         self._sealed: Lease | None = None
         self._allowed: set[str] = set()
-        self.commits = 0
+        self.changes = 0
         self._failed_locally = 0
         self._records: dict[int, str] = dict(self._driver.execute(_RECORDS))
         self._batches: dict[int, str] = dict(self._driver.execute(_BATCHES))
@@ -264,7 +264,6 @@ class Oracles:
         if self._note is not None:
             self._granted(self._note)
             return
-        self.commits += 1
         if self._sealed is not None:
             self._judge_seal(self._sealed)
         changed = self._judge_states()
@@ -274,6 +273,7 @@ class Oracles:
             self._counts = counts
             changed = True
         changed = self._judge_archive() or changed
+        self.changes += changed
         if changed and self._sealed is None:
             self.accuse("a change of states or publications was committed without a lease")
 
@@ -470,6 +470,10 @@ class Oracles:
             "LEFT JOIN dispositions p ON p.attempt_no = a.attempt_no"
         ).fetchall()
         for key, state, job_id, outcome, _, index, disposition, failure in found:
+            job = self._provider.jobs.get(job_id)
+            # One that an operator gave up may still run.
+            if state == "results_available" and outcome != "lost" and job and not job.ended:
+                self.accuse("a job is taken to be over that is not")
             if state not in COMPLETE:
                 if disposition is not None:
                     self.accuse("an attempt of a batch that is not complete has a disposition")
@@ -477,7 +481,6 @@ class Oracles:
             if disposition is None:
                 self.accuse("an attempt of a complete batch has no disposition")
                 continue
-            job = self._provider.jobs.get(job_id)
             name = f"{key}-{index}"
             allowed = truth(job, name, lost=outcome == "lost")
             if (disposition, failure) not in allowed:

@@ -112,8 +112,8 @@ SMALL_PARTS: tuple[tuple[Start, Until], ...] = (
     ("judged", "published"),
 )
 """One stage each, raced and disturbed; what is before it was the same in thousands of others."""
-_SMALL_WEIGHTS = (27, 14, 15, 12, 9, 4, 2, 17)
-_SMALL_OF_HUNDRED = 80
+_SMALL_WEIGHTS = (28, 15, 13, 12, 9, 4, 2, 17)
+_SMALL_OF_HUNDRED = 86
 _SMALL_REACH: dict[Until, int] = {
     "submitted": 12,
     "ended": 7,
@@ -134,7 +134,7 @@ PARTS: tuple[tuple[Start, Until], ...] = (
     ("collected", "archived"),
     ("retried", "archived"),
 )
-_PART_WEIGHTS = (10, 6, 8, 12, 12, 18, 12, 14, 8)
+_PART_WEIGHTS = (10, 5, 6, 12, 10, 18, 11, 20, 8)
 """From how far an undisturbed worker has come until where the schedule goes on."""
 _FIRST_ROWS: tuple[tuple[tuple[int, int, RowFault], ...], ...] = (
     (),
@@ -150,6 +150,9 @@ _UNANSWERED: tuple[tuple[tuple[int, int, RowFault], ...], ...] = (
     ((0, 0, "overloaded"), (0, 1, "missing")),
 )
 """The same, where something has to be asked again."""
+_ENDED_JOBS: tuple[JobFault, ...] = ("none", "short_file", "expired", "failed", "cancelled")
+_ENDED_WEIGHTS = (76, 8, 8, 4, 4)
+"""What became of the first of jobs that have ended before the schedule begins."""
 _RETRY_ROWS: tuple[RowFault, ...] = ("late", "late", "good", "missing")
 """What becomes of the first row that was asked again."""
 _ARCHIVING: tuple[Start, ...] = ("nothing", "frozen", "submitted", "collected", "judged")
@@ -218,7 +221,7 @@ class Plan:
             until=_BEFORE.get(self.start, "settled"),
             uploads=False,
             creates=(),
-            jobs=(),
+            jobs=self.jobs if self.start == "ended" else (),
             rows=tuple(row for row in self.rows if row[0] < self.jobs_before),
             wishes=(),
             disturbances=(),
@@ -256,6 +259,7 @@ def draw(seed: int) -> Plan:
     documents = rng.choices((2, 3, 4), (65, 25, 10) if small else (50, 35, 15))[0]
     batches = rng.choices((1, 2), (85, 15) if small else (80, 20))[0]
     batch_records = -(-documents // batches)
+    jobs = _draw_jobs(rng, start)
     reach = _SMALL_REACH[until] if small else _REACH * _LEFT[start] // 4
     return Plan(
         seed=seed,
@@ -269,13 +273,22 @@ def draw(seed: int) -> Plan:
         creates=tuple(
             rng.choice(CREATE_FAULTS) if rng.random() < 0.25 else "none" for _ in range(4)
         ),
-        jobs=tuple(rng.choice(JOB_FAULTS) if rng.random() < 0.15 else "none" for _ in range(6)),
-        rows=_draw_rows(rng, start, until, batches),
+        jobs=jobs,
+        rows=()
+        if start == "ended" and jobs[0] != "none"
+        else _draw_rows(rng, start, until, batches),
         wishes=(rng.choice(OPERATOR_WISHES),) if rng.random() < 0.1 else (),
         disturbances=tuple(
-            _draw_disturbance(rng, reach * batches) for _ in range(rng.randrange(0, 5 if small else 7))
+            _draw_disturbance(rng, reach * batches)
+            for _ in range(rng.randrange(0, 5 if small else 7))
         ),
     )
+
+
+def _draw_jobs(rng: random.Random, start: Start) -> tuple[JobFault, ...]:
+    if start == "ended":
+        return (rng.choices(_ENDED_JOBS, _ENDED_WEIGHTS)[0],)
+    return tuple(rng.choice(JOB_FAULTS) if rng.random() < 0.15 else "none" for _ in range(6))
 
 
 def _draw_rows(

@@ -148,7 +148,7 @@ class Scheduler:
         world, gate = self._world, self._world.gate
         step = self._choose(worker)
         worker.idle = step is None
-        before = world.oracles.commits
+        before = world.oracles.changes
         if step is not None:
             gate.log(f"{worker.name} {step}")
             try:
@@ -165,8 +165,8 @@ class Scheduler:
             except Exception as error:  # noqa: BLE001 - whatever it is, it is reported
                 world.oracles.accuse(f"{step} ended with {type(error).__name__}: {error}")
                 worker.idle = True
-        # Whoever finds another one at everything has nothing to do for now.
-        if worker.idle or world.oracles.commits == before:
+        # Whoever finds another one at everything, or changes nothing, has nothing to do for now.
+        if worker.idle or world.oracles.changes == before:
             worker.idle = True
             gate.give_way()
         elif self._stepwise:

@@ -1,4 +1,4 @@
-"""Many schedules: in several processes for a soak, one after another for planted bugs.
+"""Many schedules in several processes.
 
 Belongs here: dividing the work, the time limit, the report. Does not belong here: one schedule.
 """
@@ -15,11 +15,6 @@ from multiprocessing.connection import wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any
-
-from tests.faults.simulation.mutations import MUTATIONS
-from tests.faults.simulation.plan import draw
-from tests.faults.simulation.runner import Simulation
-from tests.faults.simulation.stubs import installed
 
 PROCESSES = 2
 CHUNK = 250
@@ -103,6 +98,10 @@ def _tell(report: SoakReport) -> None:
 
 
 def _run_many(pipe: Any, first: int, end: int, step: int, last_moment: float) -> None:
+    # Only the processes that run schedules need the product.
+    from tests.faults.simulation.plan import draw
+    from tests.faults.simulation.runner import Simulation
+
     with Simulation() as simulation:
         count, failed = 0, []
         for seed in range(first, end, step):
@@ -118,32 +117,3 @@ def _run_many(pipe: Any, first: int, end: int, step: int, last_moment: float) ->
                     break
         pipe.send((count, failed))
     pipe.close()
-
-
-@dataclass(frozen=True)
-class Caught:
-    """How a planted bug fared.
-
-    Attributes:
-        schedules: schedules until it was seen, or all that were run.
-        seed: where it was seen; None if it never was.
-        violation: the first thing that was seen.
-    """
-
-    schedules: int
-    seed: int | None
-    violation: str
-
-
-def hunt(simulation: Simulation, name: str, most: int) -> Caught:
-    """Plant a bug and run schedules until it is caught."""
-    with installed(MUTATIONS[name].plant()):
-        simulation.world.snapshots.clear()
-        try:
-            for seed in range(most):
-                outcome = simulation.run(draw(seed))
-                if outcome.violations:
-                    return Caught(seed + 1, seed, outcome.violations[0])
-        finally:
-            simulation.world.snapshots.clear()
-    return Caught(most, None, "")

@@ -29,6 +29,7 @@ from pipeline_assets.provider_jobs.fetch import DownloadFailed, Fetched
 from pipeline_assets.publish import publish_accepted
 from pipeline_assets.workloads.workload import AnswerInvalid
 from resources.contracts import STAGING
+from resources.ledger import journal
 from resources.ledger.engine import Ledger
 from resources.ledger.leases import Lease
 from resources.ledger.manifests import BatchPlan, ManifestChanged, ManifestDigest
@@ -259,7 +260,28 @@ def all_replacements(
         Replacement(publish, "parser_settings", lambda _spec: SimpleNamespace(key=PARSER_KEY)),
         Replacement(publish, "without_garbage_collector", no_collector),
     ]
-    return [*found, *_texts_read_once(), *lease_spies]
+    return [*found, *_texts_read_once(), *_digests_made_once(), *lease_spies]
+
+
+def _digests_made_once() -> list[Replacement]:
+    """The proof of the journal meets the same moves before thousands of schedules.
+
+    Only the proof: what the product writes into the journal is digested anew.
+    """
+    digest_row, digest_members = journal.move_digest, journal.digest_of_members
+
+    @lru_cache(maxsize=20_000)
+    def of_row(items: tuple[tuple[str, Any], ...]) -> str:
+        return digest_row(dict(items))
+
+    @lru_cache(maxsize=10_000)
+    def of_members(members: tuple[int, ...]) -> str:
+        return digest_members(pl.Series(members, dtype=pl.Int64))
+
+    return [
+        Replacement(journal, "move_digest", lambda row: of_row(tuple(row.items()))),
+        Replacement(journal, "digest_of_members", lambda members: of_members(tuple(members))),
+    ]
 
 
 def _texts_read_once() -> list[Replacement]:

@@ -305,8 +305,7 @@ def next_moment(world: World, plan: Plan, *, patient: bool) -> str | None:
     ]
     over = f"{_FINISHED},'results_available'" if plan.until == "ended" else _FINISHED
     unfinished = world.driver.execute(
-        "SELECT SUM(state NOT IN ('submitted','running')) FROM batches "
-        f"WHERE state NOT IN ({over})"
+        f"SELECT SUM(state NOT IN ('submitted','running')) FROM batches WHERE state NOT IN ({over})"
     ).fetchone()[0]
     if first is None or not ends or unfinished != 0 or patient:
         return first

@@ -47,7 +47,7 @@ def test_the_first_prompt_is_what_it_was() -> None:
 def test_every_prompt_has_its_name() -> None:
     files = {file.name for file in (FOLDER / "prompts").iterdir()}
     assert files == {"2.md", "2-repair.md"}
-    assert sorted(load().prompts) == ["1", "2"]
+    assert sorted(load().prompts) == ["1", "2", "2-repair"]
 
 
 def test_the_first_prompt_is_for_the_built_in_rules_alone() -> None:
