@@ -60,7 +60,7 @@ def decide_adoption(
     *,
     same_account: bool,
     taken: Set[str],
-    recorded_at: datetime,
+    called_at: datetime,
     now: datetime,
 ) -> Decision:
     """Decide about an intent that was left without an answer.
@@ -69,7 +69,7 @@ def decide_adoption(
         found: what the search came to.
         same_account: the account in use is the one that the intent went to.
         taken: ids of found jobs that already belong to something in the ledger.
-        recorded_at: when the intent was written.
+        called_at: when its call went out, or ended; else when the intent was written.
         now: the time.
     """
     ours = [job for job in found.jobs if job.job_id not in taken]
@@ -81,7 +81,7 @@ def decide_adoption(
             "nothing: use the earlier key again, or attach or discard by hand",
             now + RECHECK,
         )
-    settled_at = recorded_at + GRACE
+    settled_at = called_at + GRACE
     if now < settled_at:
         return Wait(settled_at, "a new job may not be listed yet")
     if not found.complete:

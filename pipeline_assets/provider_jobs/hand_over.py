@@ -10,7 +10,7 @@ is sent again.
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Literal
 
@@ -25,19 +25,20 @@ from pipeline_assets.provider_jobs.life import (
     Submission,
     hold_version,
     write_accepted,
+    write_calling,
     write_input,
     write_intent,
     write_later,
     write_not_created,
     write_quarantined,
+    write_unanswered,
 )
-from pipeline_assets.provider_jobs.polling import next_delay
 from resources.clock import from_text, to_text
 from resources.context import Context
 from resources.ledger.alerts import raise_alert
 from resources.ledger.intents import fingerprint, intents_of
 from resources.ledger.jobs import JobRow, find_job, known_provider_jobs
-from resources.ledger.leases import BackgroundHeartbeat, Lease, fenced, renew
+from resources.ledger.leases import BackgroundHeartbeat, Lease, fenced
 from resources.providers.port import (
     Ambiguous,
     BatchClient,
@@ -96,13 +97,10 @@ def hand_over(
     try:
         # An upload may take longer than the lease lasts.
         with BackgroundHeartbeat(context.ledger, lease):
-            # A worker that was frozen since the intent may have lost the batch: see `_uploaded`.
-            renew(context.ledger, lease)
+            write_calling(context, lease, intended)
             created = client.create(new)
     except Ambiguous as error:
-        write_later(
-            context, lease, intended, to_text(context.ledger.clock() + next_delay(0, context.rng))
-        )
+        write_unanswered(context, lease, intended)
         return "open", str(error)
     except (Unreachable, Unavailable) as error:
         write_not_created(context, lease, intended, "refused", str(error), error_class="transport")
@@ -115,17 +113,13 @@ def hand_over(
 
 
 def _uploaded(context: Context, lease: Lease, job: JobRow, ref: str) -> None:
-    """The input is there, and the create call goes out under a lease with all of its time left.
-
-    Whoever takes the batch over after a worker that froze waits for the lease to run out. By then
-    a call that went out under it has timed out, and its job is listed (`CALL_SECONDS` and `GRACE`
-    together are shorter than a lease), so absence is not taken for what was only late.
+    """The input is there; the create call goes out next.
 
     Raises:
         LeaseLost: another worker has the batch; the provider is not called.
     """
     write_input(context, lease, job, ref)
-    renew(context.ledger, lease)
+    write_calling(context, lease, job)
 
 
 def settle(context: Context, lease: Lease, job: JobRow, submission: Submission) -> str:
@@ -148,7 +142,7 @@ def settle(context: Context, lease: Lease, job: JobRow, submission: Submission) 
         found,
         same_account=account == job.account_fingerprint,
         taken=taken,
-        recorded_at=intent.recorded_at,
+        called_at=_called_at(context, job),
         now=context.ledger.clock(),
     )
     if isinstance(decision, Adopt):
@@ -173,6 +167,11 @@ def _why_not(context: Context, job: JobRow) -> tuple[HandedOver, str]:
     if now is not None and now.state == "prepared":
         return "no_room", "the limits that all jobs of the account share leave no room for it now"
     return "passed_by", "another worker moved it"
+
+
+def _called_at(context: Context, job: JobRow) -> datetime:
+    newest = intents_of(context.ledger, job)[-1]
+    return from_text(newest.called_at or newest.recorded_at)
 
 
 def _intent(context: Context, job: JobRow) -> Intent:

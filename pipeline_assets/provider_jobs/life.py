@@ -21,9 +21,9 @@ from resources.clock import to_text
 from resources.context import Context
 from resources.ledger.alerts import clear_alerts, raise_alert
 from resources.ledger.batches import records_of, reload_batch
-from resources.ledger.intents import record_intent, settle_intent
+from resources.ledger.intents import record_intent, settle_intent, stamp_intent
 from resources.ledger.jobs import JobRow, move_job, reload_job, update_job
-from resources.ledger.leases import Lease, fenced
+from resources.ledger.leases import Lease, fenced, push_expiry, require_time_left
 from resources.ledger.moves import Cause, batch_chain, move_records
 from resources.ledger.reservations import release_reservation, reserve
 from resources.providers.capabilities import Capability
@@ -141,6 +141,31 @@ def write_input(context: Context, lease: Lease, job: JobRow, ref: str) -> None:
     """The input is uploaded; known before the job is, so that it is never uploaded twice."""
     with fenced(context.ledger, lease) as connection:
         update_job(connection, lease, job, input_ref=ref)
+
+
+def write_calling(context: Context, lease: Lease, job: JobRow) -> None:
+    """The create call goes out now, under a lease with all of its time left.
+
+    A worker may have been frozen since the intent. Whoever takes the batch over after it waits for
+    the lease to run out, and counts the time in which a job may not be listed from this moment:
+    by then a call that went out has timed out (`registry.CALL_SECONDS`), and its job is listed
+    (`adoption.GRACE`). So absence is never taken for what was only late.
+
+    Raises:
+        LeaseLost: another worker has the batch, or may have; the provider is not to be called.
+    """
+    with fenced(context.ledger, lease) as connection:
+        until = push_expiry(connection, context.ledger, lease)
+        stamp_intent(connection, job.intent_id, context.ledger.now())
+    require_time_left(context.ledger, lease, until)
+
+
+def write_unanswered(context: Context, lease: Lease, job: JobRow) -> None:
+    """The create call ended without an answer: its job is looked for, a little later."""
+    later = context.ledger.clock() + next_delay(0, context.rng)
+    with fenced(context.ledger, lease) as connection:
+        update_job(connection, lease, job, next_poll_at=to_text(later))
+        stamp_intent(connection, job.intent_id, context.ledger.now())
 
 
 def write_accepted(

@@ -30,6 +30,7 @@ class IntentRow:
     intent_id: str
     account_fingerprint: str
     recorded_at: str
+    called_at: str | None
     outcome: str
     provider_job_id: str | None
     detail: str
@@ -53,6 +54,7 @@ def record_intent(
     values = {
         "account_fingerprint": account,
         "recorded_at": at,
+        "called_at": None,
         "outcome": "open",
         "detail": "",
         "settled_at": None,
@@ -66,6 +68,11 @@ def record_intent(
                 intent_id=intent_id, machine=job.machine, subject_no=job.no, **values
             )
         )
+
+
+def stamp_intent(connection: Connection, intent_id: str | None, at: str) -> None:
+    """The call goes out now, or has just ended: whoever looks for its job counts from here."""
+    connection.execute(update(intents).where(intents.c.intent_id == intent_id).values(called_at=at))
 
 
 def settle_intent(

@@ -122,14 +122,39 @@ def renew(ledger: Ledger, lease: Lease, seconds: int = LEASE_SECONDS) -> None:
 
     Raises:
         LeaseLost: someone else holds the lease now.
+        LeaseExpired: it ran out before; whoever looked since may have found it free.
     """
-    until = to_text(ledger.clock() + timedelta(seconds=seconds))
     with ledger.write() as connection:
-        renewed = connection.execute(
-            _MOVE_EXPIRY, {"name": lease.name, "token": lease.token, "until": until}
-        ).rowcount
-    if not renewed:
-        raise LeaseLost(lease)
+        until = push_expiry(connection, ledger, lease, seconds)
+    require_time_left(ledger, lease, until)
+
+
+def push_expiry(
+    connection: Connection, ledger: Ledger, lease: Lease, seconds: int = LEASE_SECONDS
+) -> datetime:
+    """The renewal inside a transaction; until when the lease holds, once that is committed.
+
+    The clock is read inside: a process may be frozen before its transaction begins.
+
+    Raises:
+        LeaseLost, LeaseExpired: it cannot be renewed any more.
+    """
+    fence(connection, ledger, lease)
+    until = ledger.clock() + timedelta(seconds=seconds)
+    connection.execute(
+        _MOVE_EXPIRY, {"name": lease.name, "token": lease.token, "until": to_text(until)}
+    )
+    return until
+
+
+def require_time_left(ledger: Ledger, lease: Lease, until: datetime) -> None:
+    """After a renewal: the process may have been frozen while it was committed.
+
+    Raises:
+        LeaseExpired: what was renewed has run out already.
+    """
+    if ledger.clock() >= until:
+        raise LeaseExpired(lease, to_text(until))
 
 
 def release(ledger: Ledger, lease: Lease) -> None:

@@ -313,6 +313,8 @@ intents = Table(
     Column("subject_no", BigKey, nullable=False),
     Column("account_fingerprint", String(64), nullable=False),
     Column("recorded_at", Time, nullable=False),
+    # When its call went out or, where that is known, ended: a new job may not be listed at once.
+    Column("called_at", Time),
     Column("outcome", String(16), nullable=False),
     Column("provider_job_id", String(256)),
     Column("detail", Text, nullable=False),

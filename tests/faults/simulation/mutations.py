@@ -124,7 +124,7 @@ def _call_repeated() -> list[Replacement]:
 
 
 def _call_without_renewal() -> list[Replacement]:
-    return [Replacement(hand_over, "renew", lambda *_: None)]
+    return [Replacement(hand_over, "write_calling", lambda *_: None)]
 
 
 def _local_failure_recalls() -> list[Replacement]:

@@ -97,7 +97,7 @@ class Grant:
 class Note:
     """What a lease's own transaction is about to do."""
 
-    kind: Literal["acquire", "renew", "release"]
+    kind: Literal["acquire", "release"]
     name: str
     owner: str
     token: int
@@ -135,6 +135,7 @@ class Oracles:
         self._notes: dict[str, Note] = {}
         self._note: Note | None = None
         self._sealed: Lease | None = None
+        self._pushed: tuple[Lease, datetime] | None = None
         self._allowed: set[str] = set()
         self.changes = 0
         self._failed_locally = 0
@@ -203,10 +204,10 @@ class Oracles:
                 Note("acquire", lease, owner, 0, until), real, ledger, lease, owner, seconds
             )
 
-        def renew(ledger: Any, lease: Lease, seconds: int = 300) -> None:
-            until = self._clock() + timedelta(seconds=seconds)
-            note = Note("renew", lease.name, lease.owner, lease.token, until)
-            self._noted(note, real, ledger, lease, seconds)
+        def push_expiry(connection: Any, ledger: Any, lease: Lease, seconds: int = 300) -> datetime:
+            promised = real(connection, ledger, lease, seconds)
+            self._pushed = (lease, self._clock() + timedelta(seconds=seconds))
+            return promised
 
         def release(ledger: Any, lease: Lease) -> None:
             note = Note("release", lease.name, lease.owner, lease.token, self._clock())
@@ -216,7 +217,8 @@ class Oracles:
             self._sealed = lease
             real(connection, lease)
 
-        return {"acquire": acquire, "renew": renew, "release": release, "seal": seal}[name]
+        known = {"acquire": acquire, "push_expiry": push_expiry, "release": release, "seal": seal}
+        return known[name]
 
     def _noted(self, note: Note, real: Callable[..., Any], *arguments: Any) -> Any:
         worker = self._gate.current
@@ -236,7 +238,16 @@ class Oracles:
             token = 1 if known is None else known.token + 1
             self._grants[note.name] = Grant(note.owner, token, note.until)
         elif known is not None and known.token == note.token:
-            known.until = note.until if note.kind == "renew" else now
+            known.until = now
+
+    def _renewed(self, lease: Lease, until: datetime) -> None:
+        """A renewal was committed."""
+        known = self._grants.get(lease.name)
+        if known is not None and known.token == lease.token:
+            known.until = until
+        worker = self._gate.current
+        if worker is not None:
+            worker.renewed_at = self._clock()
 
     def _judge_seal(self, lease: Lease) -> None:
         known = self._grants.get(lease.name)
@@ -252,10 +263,10 @@ class Oracles:
         worker = self._gate.current
         self._note = self._notes.pop("" if worker is None else worker.name, None)
         self._sealed = None
+        self._pushed = None
         if worker is not None and self._note is not None:
             # What was renewed under an earlier lease says nothing about this one.
-            renewed = self._note.kind == "renew"
-            worker.renewed_at = self._clock() if renewed else None
+            worker.renewed_at = None
 
     def committed(self) -> None:
         """A write transaction was committed."""
@@ -266,6 +277,8 @@ class Oracles:
             return
         if self._sealed is not None:
             self._judge_seal(self._sealed)
+        if self._pushed is not None:
+            self._renewed(*self._pushed)
         changed = self._judge_states()
         counts = self._driver.execute(_COUNTS).fetchone()
         if counts != self._counts:

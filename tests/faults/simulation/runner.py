@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
-from pipeline_assets.provider_jobs import hand_over
+from pipeline_assets.provider_jobs import life
 from resources.ledger import leases
 from tests.faults.simulation.plan import Plan
 from tests.faults.simulation.schedule import Outcome, run_schedule
@@ -21,7 +21,7 @@ from tests.faults.simulation.world import World
 
 COLLECT_EVERY = 200
 """Schedules between two runs of the cyclic collector."""
-SPIED = ("acquire", "renew", "release", "seal")
+SPIED = ("acquire", "push_expiry", "release", "seal")
 
 
 class Simulation:
@@ -38,8 +38,8 @@ class Simulation:
             Replacement(leases, name, self.world.oracles.spy(name, getattr(leases, name)))
             for name in SPIED
         ]
-        renew = next(spy.value for spy in spies if spy.name == "renew")
-        spies.append(Replacement(hand_over, "renew", renew))
+        pushes = next(spy.value for spy in spies if spy.name == "push_expiry")
+        spies.append(Replacement(life, "push_expiry", pushes))
         world = self.world
         self._stack.enter_context(
             installed(all_replacements(world.store, world.client, world.ledger, spies))

@@ -13,13 +13,16 @@ from resources.ledger.engine import Ledger, open_ledger
 from resources.ledger.leases import (
     LEASE_SECONDS,
     Lease,
+    LeaseExpired,
     LeaseHeld,
     LeaseLost,
     acquire,
     fenced,
     held,
+    push_expiry,
     release,
     renew,
+    require_time_left,
 )
 from resources.ledger.schema import leases, ledger_info
 from tests.integration.ledger.support import Racers, count
@@ -245,3 +248,22 @@ def test_of_processes_that_race_for_a_new_lease_exactly_one_wins(
     for number in range(ROUNDS):
         answers = racers.run(f"{ledger_url} batch:{number}")
         assert sorted(answers) == ["1", *["held"] * (RACERS - 1)]
+
+
+def test_a_lease_that_ran_out_is_not_renewed(ledger: Ledger, frozen_clock: FrozenClock) -> None:
+    """Whoever looked meanwhile may have found it free, and acted on that."""
+    lease = acquire(ledger, "batch:1", "a", seconds=60)
+    frozen_clock.advance(60)
+    with pytest.raises(LeaseExpired):
+        renew(ledger, lease)
+
+
+def test_a_renewal_that_ran_out_before_it_was_committed_is_none(
+    ledger: Ledger, frozen_clock: FrozenClock
+) -> None:
+    lease = acquire(ledger, "batch:1", "a", seconds=60)
+    with ledger.write() as connection:
+        until = push_expiry(connection, ledger, lease, seconds=60)
+        frozen_clock.advance(60)
+    with pytest.raises(LeaseExpired):
+        require_time_left(ledger, lease, until)

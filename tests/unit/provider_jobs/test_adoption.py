@@ -26,7 +26,7 @@ ONE, TWO = Job("job-1", "running", "running"), Job("job-2", "running", "running"
 
 def decide(found: Found, *, same: bool = True, now: datetime = LATER, taken: str = "") -> Decision:
     return decide_adoption(
-        found, same_account=same, taken=set(taken.split()), recorded_at=RECORDED, now=now
+        found, same_account=same, taken=set(taken.split()), called_at=RECORDED, now=now
     )
 
 

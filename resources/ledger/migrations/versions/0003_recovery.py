@@ -33,6 +33,7 @@ def upgrade() -> None:
         sa.Column("problem", sa.String(length=128), nullable=True),
         sa.PrimaryKeyConstraint("alert_no", "channel", name=op.f("pk_alert_deliveries")),
     )
+    op.add_column("intents", sa.Column("called_at", sa.String(length=27), nullable=True))
     op.add_column("attempts", sa.Column("parent_attempt_no", _key(), nullable=True))
     op.create_table(
         "retry_decisions",
