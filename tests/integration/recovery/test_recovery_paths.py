@@ -32,6 +32,8 @@ from tests.support.recovery_walk import (
     try_again,
 )
 
+pytestmark = pytest.mark.slow
+
 KEY = "manuals-openai-batch-2"
 TOO_LARGE = {"status": 400, "code": "context_length_exceeded"}
 
