@@ -155,7 +155,7 @@ def _settle(
             collected_artifact=collected.digest,
         )
         failed = _failed(batch, known.own)
-        decided = _decide(connection, context, version, failed, batch, settings, budget)
+        decided = _decide(connection, context, version, failed, settings, budget)
         _move(connection, context, batch, known.own, decided)
         write_late(connection, context, batch, known.late, late_stored and late_stored.digest)
         store_decisions(connection, ledger, decided.rows, cause.at)
@@ -334,13 +334,12 @@ def _decide(
     context: Context,
     version: OpenVersion,
     failed: pl.DataFrame,
-    batch: Batch,
     settings: Operating,
     budget: Budget,
 ) -> Decided:
     if failed.is_empty():
         return Decided(pl.DataFrame(schema=DECIDED_SCHEMA), {})
-    histories = tried_before(connection, context.ledger, failed, batch.batch_no)
+    histories = tried_before(connection, context.ledger, failed)
     limits = RecordLimits(settings.attempts_a_record, settings.free_retries, settings.retry_time)
     return decide_retries(
         histories,

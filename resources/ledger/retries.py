@@ -97,16 +97,13 @@ _WAITING = (
 )
 
 
-def tried_before(
-    connection: Connection, ledger: Ledger, failed: pl.DataFrame, batch_no: int
-) -> pl.DataFrame:
+def tried_before(connection: Connection, ledger: Ledger, failed: pl.DataFrame) -> pl.DataFrame:
     """What was tried for each failed attempt's record (`retry.FAILED_SCHEMA` of the stage).
 
     Args:
         connection: may write temporary tables.
         ledger: the ledger.
         failed: attempt_no, record_no, failure_class.
-        batch_no: of the failed attempts.
 
     Returns:
         attempt_no, record_no, failure_class, attempts, of_class, free, paths,

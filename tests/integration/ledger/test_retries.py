@@ -147,7 +147,7 @@ def history(tries: Tries, attempt: int, record: int, failure: str) -> dict[str, 
         orient="row",
     )
     with tries.ledger.write() as connection:
-        return tried_before(connection, tries.ledger, failed, 1).row(0, named=True)
+        return tried_before(connection, tries.ledger, failed).row(0, named=True)
 
 
 def test_the_first_failure_has_no_history(tries: Tries) -> None:
