@@ -61,7 +61,7 @@ class InvalidSpec(ValueError):
         super().__init__(f"{file.name}: {problem}")
 
 
-_CAME_LATER = frozenset({"endpoint", "request"})
+_CAME_LATER = frozenset({"acceptance", "endpoint", "repairs", "request"})
 
 
 class _Strict(BaseModel):
@@ -166,6 +166,8 @@ class Spec(_Strict):
         schema_version: the version of the output schema.
         parser: the parsing that the requests are made from.
         rules: every acceptance rule with the version that is meant.
+        acceptance: name of the workload's rules and thresholds; its first ones if absent.
+        repairs: every repair of an answer's form with the version that is meant; none if absent.
         batch_records: at most so many records in a batch, and so in a shard.
         endpoint: which of the provider's endpoints; its usual one if absent.
         request: how a document is asked about; every provider but the built-in one needs it.
@@ -182,6 +184,8 @@ class Spec(_Strict):
     schema_version: int = Field(ge=1)
     parser: ParserSpec
     rules: dict[str, int]
+    acceptance: str | None = Field(default=None, pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")
+    repairs: dict[str, int] | None = Field(default=None, min_length=1)
     batch_records: int = Field(default=25_000, ge=1, le=50_000)
     endpoint: str | None = None
     request: RequestSpec | None = None
@@ -245,10 +249,11 @@ class DigestedParts:
         prompt: the prompt template's bytes.
         output_schema: the output schema's bytes.
         thresholds: the thresholds' bytes.
-        rules: rule id to the version that the code implements.
+        rules: rule id to the version that the code implements, of the acceptance that is meant.
         parser_version: the parser that the code implements.
         schema_version: the version of the output schema that the code implements.
         redactions: redaction step to the version that the code implements.
+        repairs: repair of an answer's form to the version that the code implements.
         repair_prompt: the bytes of the prompt that mends an answer; None where none is declared.
     """
 
@@ -259,6 +264,7 @@ class DigestedParts:
     parser_version: str
     schema_version: int
     redactions: Mapping[str, int] = field(default_factory=dict)
+    repairs: Mapping[str, int] = field(default_factory=dict)
     repair_prompt: bytes | None = None
 
 
@@ -386,13 +392,17 @@ def _disagreements(spec: Spec, parts: DigestedParts) -> list[str]:
         problems.append(
             f"output schema {spec.schema_version} is declared, {parts.schema_version} is installed"
         )
-    for rule in sorted(set(spec.rules) | set(parts.rules)):
-        declared, installed = spec.rules.get(rule), parts.rules.get(rule)
-        if declared != installed:
-            problems.append(
-                f"rule {rule} is declared as {declared or 'absent'} and installed as "
-                f"{installed or 'absent'}"
-            )
+    for kind, wanted, known in (
+        ("rule", spec.rules, parts.rules),
+        ("repair", spec.repairs or {}, parts.repairs),
+    ):
+        for name in sorted(set(wanted) | set(known)):
+            declared, installed = wanted.get(name), known.get(name)
+            if declared != installed:
+                problems.append(
+                    f"{kind} {name} is declared as {declared or 'absent'} and installed as "
+                    f"{installed or 'absent'}"
+                )
     declared_redaction = (spec.request.redaction if spec.request else None) or {}
     for step, version in declared_redaction.items():
         installed = parts.redactions.get(step)

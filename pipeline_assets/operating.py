@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 from types import MappingProxyType
+from typing import Literal
 
 from pipeline_assets.provider_jobs.polling import DeadlinePolicy
 from resources.ledger.engine import Ledger
@@ -195,11 +196,29 @@ SETTINGS: MappingProxyType[str, OperatingSetting] = MappingProxyType(
             _whole(1, 256),
             "online calls that may be under way at once; fewer when the provider pushes back",
         ),
+        "promote": OperatingSetting(
+            "auto",
+            "auto or manual",
+            _one_of("auto", "manual"),
+            "whether accepted records are published by the next run, or by `tallybook promote`",
+        ),
         "retry_hours": OperatingSetting(
             "168",
             "hours from 1 to 8760",
             _whole(1, 8760),
             "a record is not tried again so long after its first attempt was submitted",
+        ),
+        "sample_least": OperatingSetting(
+            "5",
+            "records from 0 to 10000",
+            _whole(0, 10_000),
+            "a quality sample takes at least so many accepted records of every slice",
+        ),
+        "sample_percent": OperatingSetting(
+            "2",
+            "percent from 0 to 100, with at most six places",
+            lambda text: _amount(text) and Decimal(text) <= 100,
+            "a quality sample takes such a share of the accepted records of every slice",
         ),
     }
 )
@@ -233,7 +252,10 @@ class Operating:
     jobs_in_flight: int | None
     no_progress: timedelta
     online_concurrency: int
+    promote: Literal["auto", "manual"]
     retry_time: timedelta
+    sample_least: int
+    sample_percent: Decimal
 
 
 def operating(ledger: Ledger, version_no: int) -> Operating:
@@ -268,7 +290,10 @@ def operating(ledger: Ledger, version_no: int) -> Operating:
         jobs_in_flight=int(value("jobs_in_flight")) or None,
         no_progress=timedelta(minutes=int(value("no_progress_minutes"))),
         online_concurrency=int(value("online_concurrency")),
+        promote="manual" if value("promote") == "manual" else "auto",
         retry_time=timedelta(hours=int(value("retry_hours"))),
+        sample_least=int(value("sample_least")),
+        sample_percent=Decimal(value("sample_percent")),
     )
 
 

@@ -12,7 +12,13 @@ import rfc8785
 
 from partitions.processing_version import DigestedParts, Spec, digest, find_spec
 from pipeline_assets.workloads.registry import load_workload
-from pipeline_assets.workloads.workload import FIRST_PROMPT, Redaction, Workload
+from pipeline_assets.workloads.workload import (
+    FIRST_ACCEPTANCE,
+    FIRST_PROMPT,
+    Acceptance,
+    Redaction,
+    Workload,
+)
 from resources.context import Context
 from resources.ledger.versions import FrozenVersion, VersionNotActive, freeze
 from resources.parser_settings import PARSER_VERSION
@@ -37,6 +43,11 @@ class OpenVersion:
         return self.frozen.state_reason if self.frozen.state == "held" else None
 
     @property
+    def acceptance(self) -> Acceptance:
+        """The rules and thresholds that its answers are judged by."""
+        return _acceptance(self.spec, self.workload)
+
+    @property
     def version_no(self) -> int:
         """The version's number in the ledger."""
         return self.frozen.version_no
@@ -49,6 +60,16 @@ class UnknownPrompt(LookupError):
         super().__init__(
             f"{key}.yaml names the prompt {prompt!r}; its workload has {', '.join(known)}. Correct "
             "`request`, or add the prompt to the workload."
+        )
+
+
+class UnknownAcceptance(LookupError):
+    """A spec names rules and thresholds that its workload does not have."""
+
+    def __init__(self, key: str, acceptance: str, known: list[str]) -> None:
+        super().__init__(
+            f"{key}.yaml names the acceptance {acceptance!r}; its workload has {', '.join(known)}. "
+            "Correct the field `acceptance`, or add its thresholds and rules to the workload."
         )
 
 
@@ -73,18 +94,28 @@ def digested_parts(spec: Spec, workload: Workload) -> DigestedParts:
 
     Raises:
         UnknownPrompt: the spec names a prompt that the workload does not have.
+        UnknownAcceptance: the spec names an acceptance that the workload does not have.
     """
     redaction = workload.redaction
+    acceptance = _acceptance(spec, workload)
     return DigestedParts(
         prompt=_prompt(spec, workload),
         output_schema=workload.output_schema,
-        thresholds=workload.thresholds,
-        rules={rule.id: rule.version for rule in workload.rules},
+        thresholds=acceptance.thresholds,
+        rules={rule.id: rule.version for rule in (*acceptance.rules, *acceptance.batch_rules)},
         parser_version=PARSER_VERSION,
         schema_version=workload.schema_version,
         redactions={} if redaction is None else {redaction.id: redaction.version},
+        repairs={repair.id: repair.version for repair in acceptance.repairs},
         repair_prompt=_repair_prompt(spec, workload),
     )
+
+
+def _acceptance(spec: Spec, workload: Workload) -> Acceptance:
+    name = spec.acceptance or FIRST_ACCEPTANCE
+    if name not in workload.acceptances:
+        raise UnknownAcceptance(spec.key, name, sorted(workload.acceptances))
+    return workload.acceptances[name]
 
 
 def _prompt(spec: Spec, workload: Workload) -> bytes:
@@ -115,6 +146,7 @@ def open_version(context: Context, key: str) -> OpenVersion:
         InvalidSpec: its file cannot be used.
         UnknownWorkload: its workload is not installed.
         UnknownPrompt: it names a prompt that its workload does not have.
+        UnknownAcceptance: it names an acceptance that its workload does not have.
         SpecDisagrees: it declares other rule, schema or parser versions than are installed.
         VersionChanged: it was frozen with another digest.
         VersionNotActive: it is retired. A held one can be opened: what is under way goes on, and

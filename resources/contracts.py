@@ -230,3 +230,18 @@ STAGING = _contract(
     language=pl.String,
 )
 """accept → publish: judged values of a batch, and the plain text of what search looks in."""
+
+PLACES = _contract(
+    "places",
+    1,
+    attempt_no=pl.Int64,
+    field=pl.String,
+    item=pl.Int64,
+    quote_no=pl.Int64,
+    page=pl.Int64,
+    has_page=pl.Boolean,
+    start=pl.Int64,
+    end=pl.Int64,
+)
+"""accept → review, account: where each quote of a batch's answers stands, in code points of its
+page's parsed text; `start` and `end` are null where it does not stand there."""

@@ -45,7 +45,11 @@ class Settings(BaseSettings):
         source: the folder of documents.
         source_name: the name that the folder's document ids start with.
         specs: a folder of one's own processing versions, beside the packaged ones.
-        catalogue: known products; optional.
+        catalogue: a CSV file of known products (identifier, maker, name); the default may be
+            missing, a file that is named may not.
+        catalogue_url: the database that has them instead (a SQLAlchemy URL); a secret, since it
+            often carries a password.
+        catalogue_table: the table there, as `table` or `schema.table`, with the same columns.
         parser_workers: worker processes that parse; 0 means one a core.
         shard_records: records that one step holds in memory at a time.
         owner: how leases, moves and accesses name this process's user.
@@ -59,6 +63,10 @@ class Settings(BaseSettings):
         alert_mail_from: the address that alerts come from.
         alert_mail_to: the addresses that they go to, separated by commas.
         alert_repeat_minutes: an open alert that goes on is told again no sooner than this.
+        outlet_webhook_url: where changes of the archive are posted; a secret, as it may hold one.
+        outlet_webhook_secret: the key that posted changes are signed with.
+        outlet_webhook_name: how deliveries name that receiver; a new name hears everything anew.
+        outlet_concurrency: so many changes are under way to it at a time.
     """
 
     model_config = SettingsConfigDict(
@@ -79,6 +87,10 @@ class Settings(BaseSettings):
     source_name: str = Field(default="manuals", pattern=r"^[a-z0-9][a-z0-9_-]{0,30}$")
     specs: Path | None = None
     catalogue: Path = Path("data/catalogue.csv")
+    catalogue_url: SecretStr | None = None
+    catalogue_table: str = Field(
+        default="products", pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,62}(\.[A-Za-z_][A-Za-z0-9_]{0,62})?$"
+    )
     version: str = "manuals-baseline-1"
     parser_workers: int = Field(default=0, ge=0, le=64)
     shard_records: int = Field(default=25_000, ge=1, le=250_000)
@@ -94,8 +106,12 @@ class Settings(BaseSettings):
     alert_mail_from: str | None = Field(default=None, pattern=MAIL_ADDRESS)
     alert_mail_to: str | None = None
     alert_repeat_minutes: int = Field(default=60, ge=1, le=10_080)
+    outlet_webhook_url: SecretStr | None = None
+    outlet_webhook_secret: SecretStr | None = None
+    outlet_webhook_name: str = Field(default="webhook", pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")
+    outlet_concurrency: int = Field(default=4, ge=1, le=32)
 
-    @field_validator("alert_webhook_url")
+    @field_validator("alert_webhook_url", "outlet_webhook_url")
     @classmethod
     def _webhook_is_encrypted(cls, given: SecretStr | None) -> SecretStr | None:
         if given is not None:

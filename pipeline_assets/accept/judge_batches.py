@@ -1,26 +1,46 @@
 """Accepting: every collected answer is judged, and the records move.
 
-Belongs here: slices, page texts, and the one transaction a set of answers. Does not belong here:
-the judgement (`judge.py`).
+Belongs here: slices, and the one transaction a set of answers. Does not belong here: the judgement
+(`judge.py`), reading texts (`texts.py`), and another attempt (`ask_again.py`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
 import polars as pl
+from sqlalchemy import Connection
 
-from pipeline_assets.accept.judge import Judged, judge_slice, open_slice
+from pipeline_assets.accept.ask_again import ask_again
+from pipeline_assets.accept.judge import (
+    ACCEPTED,
+    AWAITING_REVIEW,
+    Judged,
+    conclude,
+    judge_slice,
+    open_slice,
+)
+from pipeline_assets.accept.texts import texts_of
+from pipeline_assets.operating import operating
 from pipeline_assets.parser_settings import parser_settings
 from pipeline_assets.versions import OpenVersion
 from resources.ahead import one_ahead
+from resources.catalogue import NO_CATALOGUE, Catalogue, load_catalogue
 from resources.context import Context
-from resources.contracts import COLLECTED, PARSED_TEXT, STAGING, read_frame, scan_frame, store_frame
+from resources.contracts import COLLECTED, PLACES, STAGING, read_frame, store_frame
 from resources.garbage import without_garbage_collector
-from resources.ledger.batches import COMPLETE, Batch, find_batches, reload_batch, update_batch
+from resources.ledger.alerts import raise_alert
+from resources.ledger.batches import (
+    COMPLETE,
+    Batch,
+    find_batches,
+    has_parents,
+    reload_batch,
+    update_batch,
+)
+from resources.ledger.engine import Ledger
 from resources.ledger.judgements import (
     facts_of,
     facts_of_late,
@@ -30,6 +50,7 @@ from resources.ledger.judgements import (
 from resources.ledger.late import find_late_answers, set_staged, staged_of
 from resources.ledger.leases import Heartbeat, Lease, LeaseHeld, fenced, held
 from resources.ledger.moves import batch_chain, move_records
+from resources.ledger.reviews import FINDINGS, close_overtaken, open_reviews
 
 SLICE_RECORDS = 6_250
 """Records judged together: their quotes' pages are what decides the memory of the stage."""
@@ -75,8 +96,10 @@ def judge_batches(context: Context, version: OpenVersion) -> JudgeReport:
     Raises:
         ArtifactDamaged: a batch's answers are not those that were collected.
         ContractRefused: a file of another contract.
+        CatalogueUnreadable: the catalogue of known products cannot be read.
     """
     todo = _unjudged(context, version)
+    known = load_catalogue(context.settings) if todo else NO_CATALOGUE
     outcomes: Counter[str] = Counter()
     findings: Counter[str] = Counter()
     busy = []
@@ -87,8 +110,8 @@ def judge_batches(context: Context, version: OpenVersion) -> JudgeReport:
                 held(context.ledger, answers.batch.lease_name, context.worker) as lease,
                 without_garbage_collector(),
             ):
-                judged = _judge(context, version, lease, answers)
-                if not _store(context, lease, answers, judged):
+                judged = _judge(context, version, lease, answers, known)
+                if not _store(context, version, lease, answers, judged, known):
                     continue
         except LeaseHeld:
             busy.append(answers.batch.batch_id)
@@ -126,101 +149,106 @@ def _unjudged(context: Context, version: OpenVersion) -> list[_Answers]:
     return own + late
 
 
-def _judge(context: Context, version: OpenVersion, lease: Lease, answers: _Answers) -> Judged:
+def _judge(
+    context: Context, version: OpenVersion, lease: Lease, answers: _Answers, known: Catalogue
+) -> Judged:
     context.artifacts.verify("frame", answers.collected)
     collected = read_frame(COLLECTED, context.artifacts.require("frame", answers.collected))
     key = parser_settings(version.spec).key
     heart = Heartbeat(context.ledger, lease)
-    staging = [STAGING.empty()]
-    findings: list[pl.DataFrame] = []
     with context.ledger.read() as connection:
         if answers.late_no is None:
             facts = facts_of(connection, context.ledger, key, answers.batch)
         else:
             facts = facts_of_late(connection, context.ledger, key, answers.late_no)
     openers = [
-        partial(open_slice, version.workload, part, _page_reader(context, part, facts))
+        partial(open_slice, version.workload, part, texts_of(context, part, facts))
         for part in collected.iter_slices(SLICE_RECORDS)
     ]
+    judged = []
     for opened in one_ahead(openers):
-        judged = judge_slice(version.workload, opened, facts)
-        staging.append(STAGING.conform(judged.staging))
-        findings.append(judged.findings)
+        judged.append(judge_slice(version.acceptance, opened, facts, known.products))
         heart.beat()
-    empty = pl.DataFrame(
-        schema={
-            "rule": pl.String,
-            "rule_version": pl.Int64,
-            "severity": pl.String,
-            "field": pl.String,
-            "note": pl.String,
-            "attempt_no": pl.Int64,
-            "record_no": pl.Int64,
-        }
-    )
-    return Judged(pl.concat(staging), pl.concat([empty, *findings]))
+    return conclude(version.acceptance, judged, texts_of(context, collected, facts))
 
 
-def _page_reader(
-    context: Context, part: pl.DataFrame, facts: pl.DataFrame
-) -> Callable[[pl.DataFrame], pl.DataFrame]:
-    """Reads the pages that quotes name, pack by pack, and nothing else of a pack."""
-    rows = (
-        part.select("record_no")
-        .with_row_index("row")
-        .with_columns(pl.col("row").cast(pl.Int64))
-        .join(facts.select("record_no", "checksum", "text_pack"), on="record_no", how="left")
-    )
-
-    def read(wanted: pl.DataFrame) -> pl.DataFrame:
-        named = wanted.join(rows, on="row").with_columns(pl.col("page").cast(pl.Int32))
-        found = [
-            pl.DataFrame(schema={"row": pl.Int64, "page": pl.Int64, "text": pl.String}),
-        ]
-        for (pack,), keys in named.group_by("text_pack"):
-            if pack is None:
-                continue
-            pages = scan_frame(PARSED_TEXT, context.artifacts.require("text", str(pack))).select(
-                "checksum", "page", "text"
-            )
-            texts = pages.join(
-                keys.select("checksum", "page").unique().lazy(), on=["checksum", "page"], how="semi"
-            ).collect()
-            found.append(
-                keys.join(texts, on=["checksum", "page"]).select(
-                    "row", pl.col("page").cast(pl.Int64), "text"
-                )
-            )
-        return pl.concat(found)
-
-    return read
-
-
-def _store(context: Context, lease: Lease, answers: _Answers, judged: Judged) -> bool:
+def _store(
+    context: Context,
+    version: OpenVersion,
+    lease: Lease,
+    answers: _Answers,
+    judged: Judged,
+    known: Catalogue,
+) -> bool:
     """Write a judgement; False if another worker did already."""
-    stored = store_frame(context.artifacts, "frame", STAGING, [judged.staging])
+    ledger = context.ledger
+    artifacts = {
+        "staging_artifact": store_frame(
+            context.artifacts, "frame", STAGING, [judged.staging]
+        ).digest,
+        "places_artifact": store_frame(context.artifacts, "frame", PLACES, [judged.places]).digest
+        if version.acceptance.places
+        else None,
+        "catalogue_digest": known.digest,
+    }
     batch = answers.batch
-    with fenced(context.ledger, lease) as connection:
+    settings = operating(ledger, version.version_no)
+    with fenced(ledger, lease) as connection:
         if answers.late_no is None:
             if reload_batch(connection, batch.batch_no).staging_artifact is not None:
                 return False
-            update_batch(connection, lease, batch.batch_no, staging_artifact=stored.digest)
+            update_batch(connection, lease, batch.batch_no, **artifacts)
         else:
             if staged_of(connection, answers.late_no) is not None:
                 return False
-            set_staged(connection, answers.late_no, stored.digest)
-        store_judgements(connection, context.ledger, judged.staging, judged.findings)
+            set_staged(connection, answers.late_no, **artifacts)
+        store_judgements(connection, ledger, judged.staging, judged.findings)
         for outcome, reason in (
-            ("accepted", "every rule passed"),
-            ("awaiting_review", "a finding needs a person"),
+            (ACCEPTED, "every rule passed"),
+            (AWAITING_REVIEW, "a finding needs a person"),
         ):
             move_records(
                 connection,
-                context.ledger.dialect,
+                ledger.dialect,
                 judged.staging.filter(pl.col("outcome") == outcome)["record_no"],
                 "collected",
                 outcome,
                 context.cause(reason, "accept"),
                 batch_chain(batch.batch_no),
             )
+        at = ledger.now()
+        close_overtaken(connection, ledger, _judged_before(connection, batch, judged), at)
+        _open_reviews(connection, ledger, version, judged, at)
+        ask_again(connection, context, version, batch, settings, judged.staging)
+        _alert(connection, batch, judged, at)
     return True
+
+
+def _judged_before(connection: Connection, batch: Batch, judged: Judged) -> pl.Series:
+    """Records that may have a review of an earlier answer; none of them in most batches."""
+    records = judged.staging["record_no"]
+    return records if has_parents(connection, batch.batch_no) else records.clear()
+
+
+def _open_reviews(
+    connection: Connection, ledger: Ledger, version: OpenVersion, judged: Judged, at: str
+) -> None:
+    waiting = judged.staging.filter(pl.col("outcome") == AWAITING_REVIEW)
+    open_reviews(
+        connection,
+        ledger,
+        waiting.select(
+            "record_no",
+            "attempt_no",
+            "values_digest",
+            version_no=pl.lit(version.version_no, dtype=pl.Int64),
+            slice=pl.lit(""),
+        ),
+        kind=FINDINGS,
+        at=at,
+    )
+
+
+def _alert(connection: Connection, batch: Batch, judged: Judged, at: str) -> None:
+    if judged.patterns:
+        raise_alert(connection, "answers_astray", batch.batch_id, "; ".join(judged.patterns), at)

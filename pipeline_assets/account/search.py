@@ -6,7 +6,6 @@ ranking, which each database has its own of.
 
 from __future__ import annotations
 
-import unicodedata
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,11 +16,11 @@ from sqlalchemy import Connection
 from pipeline_assets.account.shards import MAX_SHARD, is_one_of
 from pipeline_assets.account.snippet import snippet
 from resources.context import Context
+from resources.identifiers import fold_identifier
 from resources.ledger.engine import Ledger
 from resources.ledger.search_text import query_terms
 
 _FIRST_LOOK = 200
-_DASHES = {"Pd"}
 
 
 class NothingToSearchFor(ValueError):
@@ -88,17 +87,6 @@ def search(
             if len(chosen) >= limit or len(found) < asked:
                 return chosen[:limit]
             seen, asked = len(found), asked * 4
-
-
-def fold_identifier(text: str) -> str:
-    """An identifier without case, hyphens and spaces."""
-    return "".join(
-        character
-        for character in unicodedata.normalize("NFKC", text).casefold()
-        if not character.isspace()
-        and character != "_"
-        and unicodedata.category(character) not in _DASHES
-    )
 
 
 def _hits(

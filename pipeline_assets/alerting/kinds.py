@@ -36,6 +36,11 @@ class AlertKind:
 
 KINDS: MappingProxyType[str, AlertKind] = MappingProxyType(
     {
+        "answers_astray": AlertKind(
+            "page",
+            "The answers of a batch are, as a whole, not those of its documents.",
+            "tallybook review list --version {version}",
+        ),
         "auth": AlertKind(
             "page",
             "The version is held, because the provider refuses the credentials.",
@@ -110,6 +115,11 @@ KINDS: MappingProxyType[str, AlertKind] = MappingProxyType(
             "page",
             "Results are done and paid, and the provider does not hand them out.",
             "tallybook batch show {subject}",
+        ),
+        "outlet_failing": AlertKind(
+            "warn",
+            "An outlet does not take what the archive shows.",
+            "tallybook outlets list",
         ),
         "quarantined": AlertKind(
             "page",

@@ -18,7 +18,14 @@ import msgspec
 import polars as pl
 
 from pipeline_assets.failures import Verdict, classify
-from pipeline_assets.workloads.workload import CanaryDocument, Shard, Workload, run_rules
+from pipeline_assets.workloads.evidence_places import find_places
+from pipeline_assets.workloads.workload import (
+    Acceptance,
+    CanaryDocument,
+    Shard,
+    Workload,
+    run_rules,
+)
 from resources.providers.port import MalformedLine, ResultReader
 
 BROKEN = "broken request"
@@ -55,19 +62,23 @@ class CanaryFinding(msgspec.Struct, frozen=True):
 
 def judge_canary(
     workload: Workload,
+    acceptance: Acceptance,
     reader: ResultReader,
     asked: Sequence[AskedDocument],
     lines: Sequence[bytes],
 ) -> list[CanaryFinding]:
     """Every fault of a canary's answers; empty if it passed.
 
+    The rules of a whole batch are left out: a canary is a handful of documents.
+
     Args:
-        workload: its answer format and rules.
+        workload: its answer format.
+        acceptance: the rules, and the repairs of an answer's form.
         reader: reads the provider's result lines.
         asked: every request, the broken one too.
         lines: every line of every result file.
     """
-    verdicts, findings = _read(workload, reader, asked, lines)
+    verdicts, findings = _read(workload, acceptance, reader, asked, lines)
     good: list[tuple[AskedDocument, str]] = []
     for entry in asked:
         verdict = verdicts.get(entry.custom_id)
@@ -83,12 +94,13 @@ def judge_canary(
             good.append((entry, verdict.answer))
     if good:
         findings += _judge_values(workload, good)
-        findings += _judge_rules(workload, good)
+        findings += _judge_rules(workload, acceptance, good)
     return sorted(set(findings), key=lambda f: (f.document, f.check, f.note))
 
 
 def _read(
     workload: Workload,
+    acceptance: Acceptance,
     reader: ResultReader,
     asked: Sequence[AskedDocument],
     lines: Sequence[bytes],
@@ -110,7 +122,8 @@ def _read(
         mark = hashlib.sha256(line).hexdigest()
         if marks.setdefault(name, mark) != mark:
             findings.append(CanaryFinding(known[name], "duplicate_conflict", "two different lines"))
-        verdicts[name] = classify(result, workload.check_answer)
+        # Mended as any answer of the version: it is asked whether such answers will be usable.
+        verdicts[name] = classify(result, workload.check_answer, acceptance.repairs)
     return verdicts, findings
 
 
@@ -133,7 +146,7 @@ def _judge_values(
 
 
 def _judge_rules(
-    workload: Workload, good: Sequence[tuple[AskedDocument, str]]
+    workload: Workload, acceptance: Acceptance, good: Sequence[tuple[AskedDocument, str]]
 ) -> list[CanaryFinding]:
     decoded = workload.decode([answer for _, answer in good])
     entries = [entry for entry, _ in good]
@@ -144,15 +157,23 @@ def _judge_rules(
             "row": rows,
             "record_no": rows,
             "reference": [entry.reference for entry in entries],
+            "document_id": [f"canary/{document.name}" for document in documents],
+            "checksum": [
+                hashlib.sha256(document.name.encode()).hexdigest() for document in documents
+            ],
             "language": [document.expect_language for document in documents],
             "languages": [""] * len(documents),
+            "page_count": [len(document.pages) for document in documents],
         },
         schema={
             "row": pl.Int64,
             "record_no": pl.Int64,
             "reference": pl.String,
+            "document_id": pl.String,
+            "checksum": pl.String,
             "language": pl.String,
             "languages": pl.String,
+            "page_count": pl.Int64,
         },
     )
     pages = pl.DataFrame(
@@ -164,6 +185,9 @@ def _judge_rules(
         schema={"row": pl.Int64, "page": pl.Int64, "text": pl.String},
         orient="row",
     )
+    quoted = pages.join(
+        decoded.evidence.select("row", "page").unique(), on=["row", "page"], how="semi"
+    )
     shard = Shard(
         records=records,
         values=decoded.values,
@@ -171,8 +195,10 @@ def _judge_rules(
         evidence=decoded.evidence,
         uncertain=decoded.uncertain,
         page_texts=lambda wanted: pages.join(wanted, on=["row", "page"], how="semi"),
+        document_texts=lambda wanted: iter([pages.filter(pl.col("row").is_in(wanted.implode()))]),
+        places=find_places(decoded.evidence, quoted),
     )
-    found = run_rules(workload, shard).filter(pl.col("severity") == "review")
+    found = run_rules(acceptance.rules, shard).filter(pl.col("severity") != "note")
     return [
         CanaryFinding(entries[row].name, f"rule {rule}", field)
         for row, rule, field in found.select("row", "rule", "field").iter_rows()

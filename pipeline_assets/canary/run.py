@@ -248,7 +248,7 @@ def _judge(
     for artifact in artifacts:
         with context.artifacts.open("result", artifact) as stream:
             lines += [line.data for line in split_lines(stream)]
-    findings = judge_canary(version.workload, wire_of(version), asked, lines)
+    findings = judge_canary(version.workload, version.acceptance, wire_of(version), asked, lines)
     if not artifacts:
         note = f"the job ended as {job.provider_outcome} ({job.error_code or 'no code'})"
         findings.insert(0, CanaryFinding("job", "no_results", note))

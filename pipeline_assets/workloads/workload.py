@@ -5,16 +5,22 @@ Belongs here: the types that every workload fills, and nothing of any one worklo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 import polars as pl
 
 from resources.providers.baseline import RequestPage
 
-Severity = Literal["note", "review"]
-"""`note` is kept and shown; `review` sends the record to a person."""
+Severity = Literal["note", "review", "recover"]
+"""`note` is kept and shown; `review` sends the record to a person; `recover` says that the answer
+is another document's (class `misrouted`), so that its record is asked again, once."""
+
+Family = Literal[
+    "form", "evidence", "identifiers", "language", "title", "description", "reference", "batch"
+]
+"""What a rule looks at; numbers are shown by family."""
 
 FINDING_SCHEMA = {
     "row": pl.Int64,
@@ -27,6 +33,22 @@ FINDING_SCHEMA = {
 """What a rule reports: `row` is the record's row in the shard; `note` holds no document text."""
 
 
+PLACE_SCHEMA = {
+    "row": pl.Int64,
+    "field": pl.String,
+    "item": pl.Int64,
+    "quote_no": pl.Int64,
+    "page": pl.Int64,
+    "quote": pl.String,
+    "has_page": pl.Boolean,
+    "start": pl.Int64,
+    "end": pl.Int64,
+}
+"""Where each quote stands: one row a quote, in the order of the evidence. `quote_no` counts from 0
+within (row, field, item); `start` and `end` are code points of the page's text, null where the
+page does not have the quote or (`has_page` false) does not exist."""
+
+
 class AnswerInvalid(ValueError):
     """An answer that is JSON but not of the output schema; the message names the place only."""
 
@@ -35,18 +57,30 @@ class AnswerMalformed(ValueError):
     """An answer that is not JSON."""
 
 
+PRODUCT_SCHEMA = {"identifier": pl.String, "maker": pl.String, "name": pl.String}
+"""A known product; `identifier` is folded (`resources/identifiers.py`)."""
+
+
+def _no_documents(_rows: pl.Series) -> Iterator[pl.DataFrame]:
+    return iter(())
+
+
 @dataclass(frozen=True)
 class Shard:
     """What the rules of a workload see of a slice of a batch.
 
     Attributes:
-        records: one row a record: row, record_no, reference, language (of the parsed text, null
-            where unknown), languages (blank-separated).
+        records: one row a record: row, record_no, reference, document_id, checksum, language (of
+            the parsed text, null where unknown), languages (blank-separated), page_count.
         values: the workload's own frame of decoded answers, one row a record.
         items: the members of a list field, one row each.
         evidence: row, field, item, page, quote: one row a quote.
         uncertain: row, field: fields that the answer itself calls uncertain.
         page_texts: reads the pages that quotes name: (row, page) pairs → row, page, text.
+        document_texts: reads whole documents, a few at a time: rows → frames of row, page, text
+            (every page of a row is in one frame). For what the quoted pages do not show; slow.
+        places: where each quote stands (`PLACE_SCHEMA`); empty for rules that do not ask.
+        catalogue: the known products: identifier (folded), maker, name; empty where there is none.
     """
 
     records: pl.DataFrame
@@ -55,6 +89,9 @@ class Shard:
     evidence: pl.DataFrame
     uncertain: pl.DataFrame
     page_texts: Callable[[pl.DataFrame], pl.DataFrame]
+    document_texts: Callable[[pl.Series], Iterator[pl.DataFrame]] = _no_documents
+    places: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PLACE_SCHEMA))
+    catalogue: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PRODUCT_SCHEMA))
 
 
 @dataclass(frozen=True)
@@ -64,14 +101,104 @@ class Rule:
     Attributes:
         id: as specs declare it and findings name it.
         version: grows when the rule judges otherwise than before.
-        severity: what a finding of it does to a record.
-        check: shard → findings with columns row, field, note; a record may have several.
+        severity: what a finding of it does to a record, unless the finding says otherwise.
+        check: shard → findings with columns row, field, note and, where they differ, severity; a
+            record may have several.
+        family: what it looks at.
     """
 
     id: str
     version: int
     severity: Severity
     check: Callable[[Shard], pl.DataFrame]
+    family: Family = "form"
+
+
+@dataclass(frozen=True)
+class BatchView:
+    """What the rules of a batch see of it, once every answer was judged by itself.
+
+    Attributes:
+        answers: one row an answer, in the order of the batch: row (from 0), document_id,
+            checksum, language (of the parsed text), title, identifiers (blank-separated),
+            description (as published; null where absent), values_digest, quotes (how many it
+            has), astray (how many of them do not stand on their page).
+        astray: the quotes that do not stand on their page: row, field, item, page, quote.
+        page_texts: reads pages of any document of the batch: (row, page) pairs → row, page, text.
+        document_texts: reads whole documents, a few at a time: rows → frames of row, page, text.
+    """
+
+    answers: pl.DataFrame
+    astray: pl.DataFrame
+    page_texts: Callable[[pl.DataFrame], pl.DataFrame]
+    document_texts: Callable[[pl.Series], Iterator[pl.DataFrame]]
+
+
+@dataclass(frozen=True)
+class BatchFindings:
+    """What a rule of a batch found.
+
+    Attributes:
+        found: row, field, note and, where they differ, severity.
+        pattern: one sentence for an operator, without document text, where the batch as a whole
+            went wrong; None where it did not.
+    """
+
+    found: pl.DataFrame
+    pattern: str | None = None
+
+
+@dataclass(frozen=True)
+class BatchRule:
+    """An acceptance rule that needs the whole batch.
+
+    Attributes:
+        id: as specs declare it and findings name it.
+        version: grows when the rule judges otherwise than before.
+        severity: what a finding of it does to a record, unless the finding says otherwise.
+        check: batch → findings.
+        family: what it looks at.
+    """
+
+    id: str
+    version: int
+    severity: Severity
+    check: Callable[[BatchView], BatchFindings]
+    family: Family = "batch"
+
+
+@dataclass(frozen=True)
+class Repair:
+    """A deterministic repair of an answer's form; never of its facts.
+
+    Attributes:
+        id: as specs declare it.
+        version: grows when it repairs otherwise than before.
+        mend: an answer's text → the repaired text, or None where it has nothing to repair.
+    """
+
+    id: str
+    version: int
+    mend: Callable[[str], str | None]
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """One set of rules with its thresholds; a spec names it.
+
+    Attributes:
+        thresholds: the thresholds file's bytes, digested by a processing version.
+        rules: in the order they run.
+        batch_rules: run when every answer of a batch was judged by itself.
+        repairs: in the order they are tried.
+        places: are the places of quotes looked for and kept?
+    """
+
+    thresholds: bytes
+    rules: tuple[Rule, ...]
+    batch_rules: tuple[BatchRule, ...] = ()
+    repairs: tuple[Repair, ...] = ()
+    places: bool = False
 
 
 @dataclass(frozen=True)
@@ -131,6 +258,8 @@ class CanaryDocument:
 
 FIRST_PROMPT = "1"
 """The prompt of the versions that name none."""
+FIRST_ACCEPTANCE = "1"
+"""The rules and thresholds of the versions that name none."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +272,7 @@ class Workload:
         prompts: name → the prompt template's bytes, digested by a processing version. `1` is
             always there; a template that is in use never changes.
         output_schema: the output schema's bytes, digested.
-        thresholds: the thresholds file's bytes, digested.
+        acceptances: name → rules and thresholds. `1` is always there; what is in use never changes.
         check_answer: the answer in its normal form, which `decode` takes; raises AnswerMalformed
             or AnswerInvalid.
         echoed: answers in the normal form → the reference by which each calls its document; null
@@ -151,7 +280,6 @@ class Workload:
         identical_duplicates: what several equal result lines of one attempt mean. `count_once`:
             one result, told several times; `distrust`: a conflict, none is used.
         decode: answers of a shard → columns.
-        rules: in the order they run.
         baseline: the built-in rules as a provider's answer, for a given model name.
         redaction: what is done to a text before it leaves the house; None: it is sent as it is.
         canary: the documents that a provider must answer well before the rest is sent.
@@ -165,12 +293,11 @@ class Workload:
     schema_version: int
     prompts: Mapping[str, bytes]
     output_schema: bytes
-    thresholds: bytes
+    acceptances: Mapping[str, Acceptance]
     check_answer: Callable[[str], str]
     echoed: Callable[[pl.Expr], pl.Expr]
     identical_duplicates: Literal["count_once", "distrust"]
     decode: Callable[[Sequence[str]], Decoded]
-    rules: tuple[Rule, ...]
     baseline: Callable[[str, list[RequestPage]], bytes]
     redaction: Redaction | None
     canary: Callable[[], Sequence[CanaryDocument]]
@@ -183,19 +310,26 @@ class Workload:
         return self.prompts[FIRST_PROMPT]
 
 
-def run_rules(workload: Workload, shard: Shard) -> pl.DataFrame:
-    """The findings (`FINDING_SCHEMA`) of every rule of a workload on a shard, sorted."""
-    parts = [pl.DataFrame(schema=FINDING_SCHEMA)]
-    for rule in workload.rules:
-        found = rule.check(shard)
-        parts.append(
-            found.select(
-                "row",
-                rule=pl.lit(rule.id),
-                rule_version=pl.lit(rule.version, dtype=pl.Int64),
-                severity=pl.lit(rule.severity),
-                field="field",
-                note="note",
-            )
-        )
-    return pl.concat(parts).sort("row", "rule", "field", "note")
+def run_rules(rules: Sequence[Rule], shard: Shard) -> pl.DataFrame:
+    """The findings (`FINDING_SCHEMA`) of rules on a shard, sorted."""
+    parts = [named_findings(rule, rule.check(shard)) for rule in rules]
+    return _sorted(parts)
+
+
+def named_findings(rule: Rule | BatchRule, found: pl.DataFrame) -> pl.DataFrame:
+    """A rule's own findings as `FINDING_SCHEMA`."""
+    own = "severity" in found.columns
+    return found.select(
+        pl.col("row").cast(pl.Int64),
+        rule=pl.lit(rule.id),
+        rule_version=pl.lit(rule.version, dtype=pl.Int64),
+        severity=pl.col("severity") if own else pl.lit(rule.severity),
+        field="field",
+        note="note",
+    )
+
+
+def _sorted(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    return pl.concat([pl.DataFrame(schema=FINDING_SCHEMA), *parts]).sort(
+        "row", "rule", "field", "note"
+    )

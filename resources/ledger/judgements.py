@@ -18,9 +18,11 @@ FACTS_SCHEMA = {
     "record_no": pl.Int64,
     "record_id": pl.String,
     "document_no": pl.Int64,
+    "document_id": pl.String,
     "checksum": pl.String,
     "language": pl.String,
     "languages": pl.String,
+    "page_count": pl.Int64,
     "text_pack": pl.String,
 }
 JUDGEMENT_SCHEMA = {
@@ -44,8 +46,10 @@ def facts_of(connection: Connection, ledger: Ledger, parser_key: str, batch: Bat
     """What the parsed text says about a batch's records (`FACTS_SCHEMA`), by attempt."""
     return ledger.dialect.fetch(
         connection,
-        "SELECT r.record_no, r.record_id, r.document_no, r.checksum, p.language, p.languages, "
-        "p.text_pack FROM attempts a JOIN records r ON r.record_no = a.record_no "
+        "SELECT r.record_no, r.record_id, r.document_no, d.document_id, r.checksum, p.language, "
+        "p.languages, p.page_count, p.text_pack "
+        "FROM attempts a JOIN records r ON r.record_no = a.record_no "
+        "JOIN documents d ON d.document_no = r.document_no "
         "LEFT JOIN parses p ON p.checksum = r.checksum AND p.parser_key = ? "
         "WHERE a.attempt_no BETWEEN ? AND ? ORDER BY a.attempt_no",
         FACTS_SCHEMA,
@@ -62,10 +66,11 @@ def facts_of_late(
     """
     return ledger.dialect.fetch(
         connection,
-        "SELECT DISTINCT r.record_no, r.record_id, r.document_no, r.checksum, p.language, "
-        "p.languages, p.text_pack FROM late_answers w "
+        "SELECT DISTINCT r.record_no, r.record_id, r.document_no, d.document_id, r.checksum, "
+        "p.language, p.languages, p.page_count, p.text_pack FROM late_answers w "
         "JOIN late_results l ON l.batch_no = w.batch_no AND l.used = 1 "
         "JOIN records r ON r.record_no = l.record_no "
+        "JOIN documents d ON d.document_no = r.document_no "
         "LEFT JOIN parses p ON p.checksum = r.checksum AND p.parser_key = ? "
         "WHERE w.late_no = ? ORDER BY r.record_no",
         FACTS_SCHEMA,

@@ -87,10 +87,8 @@ def staged_of(connection: Connection, late_no: int) -> str | None:
     ).scalar_one()
 
 
-def set_staged(connection: Connection, late_no: int, artifact: str) -> None:
-    """A set of late answers is judged."""
+def set_staged(connection: Connection, late_no: int, **artifacts: str | None) -> None:
+    """A set of late answers is judged: its columns staging_artifact, places_artifact, ..."""
     connection.execute(
-        update(late_answers)
-        .where(late_answers.c.late_no == late_no)
-        .values(staging_artifact=artifact)
+        update(late_answers).where(late_answers.c.late_no == late_no).values(**artifacts)
     )

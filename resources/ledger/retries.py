@@ -49,10 +49,11 @@ AGAIN_SCHEMA = {
 """A record that gets another attempt, with its newest one; `path` is what was decided. The last
 three count the attempts that went such a path: what they changed is in the newest request."""
 
+# An answer that acceptance found to be another document's has its class in its decision alone.
 # Only attempts since the record was last requeued count: somebody gave it a new start, whatever
 # it was then (a dead letter, one given away before, one that a reviewer had).
 _TRIED = """
-SELECT s.record_no, a.attempt_no, a.recovery_path, p.failure_class,
+SELECT s.record_no, a.attempt_no, a.recovery_path, COALESCE(p.failure_class, t.failure_class),
     COALESCE(t.counted, CASE WHEN p.disposition = 'expired' THEN 0 ELSE 1 END), b.submitted_at
 FROM stage_failed s
 JOIN attempts a ON a.record_no = s.record_no AND a.attempt_no <= s.attempt_no

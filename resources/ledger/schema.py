@@ -258,6 +258,10 @@ batches = Table(
     # The decoded results of collect and the judged values of accept, as Parquet artifacts.
     Column("collected_artifact", Digest),
     Column("staging_artifact", Digest),
+    # Where each quote stands in the parsed text, as Parquet; null for rules that do not ask.
+    Column("places_artifact", Digest),
+    # The catalogue of known products that the batch was judged with; null where there was none.
+    Column("catalogue_digest", Digest),
     Column("lease_owner", String(128)),
     Column("fencing_token", BigInteger),
     Column("prepared_at", Time, nullable=False),
@@ -549,7 +553,22 @@ late_answers = Table(
     Column("records", BigInteger, nullable=False),
     Column("collected_artifact", Digest, nullable=False),
     Column("staging_artifact", Digest),
+    Column("places_artifact", Digest),
+    Column("catalogue_digest", Digest),
     Column("collected_at", Time, nullable=False),
+)
+
+# What was mended in the form of an answer before it was usable, in this order; facts never are.
+repairs = Table(
+    "repairs",
+    metadata,
+    Column("attempt_no", BigKey, nullable=False),
+    Column("ordinal", Integer, nullable=False),
+    Column("rule", String(32), nullable=False),
+    Column("rule_version", Integer, nullable=False),
+    Column("before_digest", Digest, nullable=False),
+    Column("after_digest", Digest, nullable=False),
+    PrimaryKeyConstraint("attempt_no", "ordinal"),
 )
 
 # The judgement of a succeeded attempt. `accepted_digest` names the values; the values themselves
@@ -574,6 +593,78 @@ findings = Table(
     Column("severity", String(16), nullable=False),
     Column("field", String(64), nullable=False),
     Column("note", Text, nullable=False),
+)
+
+# What waits for a person, and what became of it: a record that a finding sent there, or an
+# accepted one of a quality sample. One row a judged attempt and occasion.
+reviews = Table(
+    "reviews",
+    metadata,
+    Column("review_no", BigKey, primary_key=True, autoincrement=False),
+    Column("record_no", BigKey, nullable=False, index=True),
+    Column("attempt_no", BigKey, nullable=False),
+    Column("version_no", BigKey, nullable=False, index=True),
+    # `findings` or `quality_sample`.
+    Column("kind", String(16), nullable=False),
+    # The quality sample that drew it; 0 for findings.
+    Column("sample_no", BigKey, nullable=False),
+    Column("slice", String(96), nullable=False),
+    # Higher is sooner.
+    Column("priority", Integer, nullable=False),
+    Column("opened_at", Time, nullable=False),
+    # Grows with every act; an act names the revision that it was decided on.
+    Column("revision", Integer, nullable=False),
+    Column("assigned_to", String(128)),
+    # When a reviewer first had it on the screen, for the time that review takes.
+    Column("taken_at", Time),
+    Column("taken_by", String(128)),
+    # accept, correct, reject, or overtaken (the record moved on before anybody decided).
+    Column("decision", String(16)),
+    Column("decided_at", Time),
+    Column("reviewer", String(128)),
+    Column("reason", Text),
+    # Of the values that the model gave, and of those that the reviewer put in their place.
+    Column("values_digest", Digest, nullable=False),
+    Column("corrected_digest", Digest),
+    Column("corrected_content", Text),
+    UniqueConstraint("attempt_no", "kind", "sample_no"),
+)
+
+# Every act on a review, in order; never changed.
+review_acts = Table(
+    "review_acts",
+    metadata,
+    Column("review_no", BigKey, nullable=False),
+    Column("revision", Integer, nullable=False),
+    Column("act", String(16), nullable=False),
+    Column("who", String(128), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("acted_at", Time, nullable=False),
+    PrimaryKeyConstraint("review_no", "revision"),
+)
+
+quality_samples = Table(
+    "quality_samples",
+    metadata,
+    Column("sample_no", BigKey, primary_key=True),
+    Column("version_no", BigKey, nullable=False, index=True),
+    Column("seed", BigInteger, nullable=False),
+    Column("percent", Text, nullable=False),
+    Column("least", Integer, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("actor", String(128), nullable=False),
+    Column("drawn_at", Time, nullable=False),
+)
+
+# What each slice of a quality sample was drawn from.
+quality_sample_slices = Table(
+    "quality_sample_slices",
+    metadata,
+    Column("sample_no", BigKey, nullable=False),
+    Column("slice", String(96), nullable=False),
+    Column("population", BigInteger, nullable=False),
+    Column("drawn", BigInteger, nullable=False),
+    PrimaryKeyConstraint("sample_no", "slice"),
 )
 
 moves = Table(
@@ -607,6 +698,21 @@ move_members = Table(
     sqlite_with_rowid=False,
 )
 
+# Every change of what people see, with who wanted it and why; its entries name it.
+archive_changes = Table(
+    "archive_changes",
+    metadata,
+    Column("change_no", BigKey, primary_key=True),
+    # publish, correction, restore, promote, rollback, removal.
+    Column("kind", String(16), nullable=False),
+    Column("version_no", BigKey),
+    Column("reason", Text, nullable=False),
+    Column("actor", String(128), nullable=False),
+    Column("changed_at", Time, nullable=False),
+    Column("shown", BigInteger, nullable=False),
+    Column("hidden", BigInteger, nullable=False),
+)
+
 # Every version of every published document; valid_to is null while it is the visible one.
 archive_entries = Table(
     "archive_entries",
@@ -622,6 +728,9 @@ archive_entries = Table(
     Column("thumbnail", Digest, nullable=False),
     Column("valid_from", Time, nullable=False),
     Column("valid_to", Time),
+    # The change that made it visible, and the one that ended that; null before release 0004.
+    Column("change_no", BigKey),
+    Column("closed_by", BigKey),
     UniqueConstraint("document_no", "archive_version"),
 )
 
@@ -649,6 +758,28 @@ deliveries = Table(
         "record_no", "operation", "request_digest", "accepted_digest", "promotion"
     ),
     sqlite_with_rowid=False,
+)
+
+# What each outlet has to hear of the archive: an entry that became visible (`put`), or one that
+# ended without a successor (`remove`). Delivering again never asks a model again.
+outlet_deliveries = Table(
+    "outlet_deliveries",
+    metadata,
+    Column("outlet", String(32), nullable=False),
+    Column("entry_no", BigKey, nullable=False),
+    Column("effect", String(8), nullable=False),
+    Column("document_no", BigKey, nullable=False),
+    Column("idempotency_key", Digest, nullable=False),
+    # due, delivered, refused (the outlet will not have it), given_up.
+    Column("state", String(16), nullable=False),
+    Column("tries", Integer, nullable=False),
+    Column("queued_at", Time, nullable=False),
+    Column("next_try_at", Time),
+    Column("ended_at", Time),
+    Column("status_code", Integer),
+    # Closed wording: the class of what went wrong, never an address, a secret or a body.
+    Column("problem", String(128)),
+    PrimaryKeyConstraint("entry_no", "outlet", "effect"),
 )
 
 leases = Table(

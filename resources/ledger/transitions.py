@@ -61,11 +61,13 @@ RECORD: Mapping[str, Mapping[str, str]] = {
     "accepted": {
         "published": "metadata, search entry and thumbnail reference were committed together",
         "awaiting_review": "a later check raised a finding",
+        "rejected": "a reviewer rejected it in a quality sample",
         "withdrawn": "its document was removed or erased",
         "superseded": "its document has a newer published record",
     },
     "published": {
         "prepared": "a replay of the same version asked for another attempt",
+        "rejected": "a reviewer rejected it in a quality sample, and its entry was hidden",
         "withdrawn": "its document was removed or erased",
     },
     "rejected": {

@@ -28,7 +28,8 @@ from pipeline_assets.provider_jobs.clients import LazyClient
 from pipeline_assets.provider_jobs.fetch import DownloadFailed, Fetched
 from pipeline_assets.publish import publish_accepted
 from pipeline_assets.workloads.workload import AnswerInvalid
-from resources.contracts import STAGING
+from resources.catalogue import NO_CATALOGUE
+from resources.contracts import PLACES, STAGING
 from resources.ledger import journal
 from resources.ledger.engine import Ledger
 from resources.ledger.leases import Lease
@@ -84,10 +85,15 @@ WORKLOAD = SimpleNamespace(
     check_answer=check_answer,
     echoed=echoed,
     identical_duplicates="count_once",
+    acceptances={
+        "1": SimpleNamespace(rules=(), batch_rules=(), repairs=(), places=False),
+    },
 )
 
 
-def judge(context: Context, _version: object, _lease: Lease, answers: Any) -> Judged:
+def judge(
+    context: Context, _version: object, _lease: Lease, answers: Any, _known: object
+) -> Judged:
     """Judging without rules: the answer must name its own document and be sure of itself."""
     store = cast(MemoryStore, context.artifacts)
     store.verify("frame", answers.collected)
@@ -117,7 +123,7 @@ def judge_frame(ledger: Ledger, collected: pl.DataFrame) -> Judged:
             )
         )
     staging = pl.DataFrame(rows, schema=dict(STAGING.schema), orient="row")
-    return Judged(staging, pl.DataFrame(schema=_FINDINGS))
+    return Judged(staging, pl.DataFrame(schema=_FINDINGS), PLACES.empty())
 
 
 def ask_again(
@@ -254,6 +260,8 @@ def all_replacements(
         Replacement(operate, "operating", lambda *_: settings),
         Replacement(operate, "capability_of", lambda _job: capability),
         Replacement(accept, "_judge", judge),
+        Replacement(accept, "load_catalogue", lambda _settings: NO_CATALOGUE),
+        Replacement(accept, "operating", lambda *_: settings),
         Replacement(accept, "store_frame", store_frame),
         Replacement(accept, "without_garbage_collector", no_collector),
         Replacement(publish, "read_frame", lambda _contract, path: store.frames[path]),

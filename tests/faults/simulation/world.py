@@ -119,6 +119,7 @@ class World:
             workload="simulated",
             schema_version=1,
             request=None,
+            acceptance=None,
         )
         return OpenVersion(cast(Any, spec), cast(Any, WORKLOAD), frozen)
 

@@ -14,7 +14,7 @@ from resources.ledger.engine import alembic_config, normalise_url, open_ledger
 from resources.ledger.retries import due_retries, waiting_retries
 from resources.ledger.schema import metadata
 
-FIRST, SECOND = "0001", "0002"
+FIRST, SECOND, THIRD = "0001", "0002", "0003"
 ROWS_EACH = 3
 AT, LATER = "2030-01-02T03:04:05.000000Z", "2030-01-03T03:04:05.000000Z"
 
@@ -72,7 +72,7 @@ class Old:
     rows: dict[str, list[dict[str, Any]]]
 
 
-@pytest.fixture(params=[FIRST, SECOND])
+@pytest.fixture(params=[FIRST, SECOND, THIRD])
 def old(ledger_url: str, request: pytest.FixtureRequest) -> Old:
     """Return a ledger of an earlier release with rows in every table."""
     engine = create_engine(normalise_url(ledger_url))
@@ -87,13 +87,16 @@ def old(ledger_url: str, request: pytest.FixtureRequest) -> Old:
 
 def test_an_earlier_release_lacks_what_the_upgrade_brings(old: Old) -> None:
     """Else the tests below would show nothing."""
-    new = {"alert_deliveries", "retry_decisions", "dead_letters", "late_results", "late_answers"}
+    new = {"repairs", "reviews", "quality_samples", "archive_changes", "outlet_deliveries"}
+    assert "places_artifact" not in old.tables.tables["batches"].c
+    if old.revision in (FIRST, SECOND):
+        new |= {"alert_deliveries", "retry_decisions", "dead_letters", "late_results"}
+        assert "parent_attempt_no" not in old.tables.tables["attempts"].c
     if old.revision == FIRST:
         new |= {"canaries", "intents", "alerts"}
         assert "input_ref" not in old.tables.tables["batches"].c
         assert "cached_tokens" not in old.tables.tables["dispositions"].c
     assert new & set(old.tables.tables) == set()
-    assert "parent_attempt_no" not in old.tables.tables["attempts"].c
     assert {"batches", "dispositions", "attempts", "manifests", "moves"} <= set(old.rows)
     assert {n: len(found) for n, found in old.rows.items()} == dict.fromkeys(old.rows, ROWS_EACH)
 
@@ -152,7 +155,7 @@ def test_a_failed_upgrade_leaves_the_ledger_as_it_was(
     with engine.connect() as connection:
         assert MigrationContext.configure(connection).get_current_heads() == (old.revision,)
         assert set(inspect(connection).get_table_names()) >= set(tables.tables)
-        assert "late_results" not in inspect(connection).get_table_names()
+        assert "reviews" not in inspect(connection).get_table_names()
         assert {t.name: rows_of(connection, t) for t in tables.sorted_tables} == before
     engine.dispose()
     open_ledger(url).close()
@@ -270,3 +273,56 @@ def test_what_had_failed_before_decisions_were_kept(ledger_url: str, revision: s
     with again.read() as connection:
         assert rows_of(connection, metadata.tables["retry_decisions"]) == decided
     again.close()
+
+
+WAITING_STATES = (
+    # state, outcomes of its attempts' judgements: only the last one of a waiting record is reviewed
+    ("awaiting_review", ("awaiting_review",)),
+    ("awaiting_review", ("awaiting_review", "awaiting_review")),
+    ("accepted", ("accepted",)),
+    ("published", ("accepted",)),
+    ("prepared", ("awaiting_review",)),
+)
+
+
+@pytest.mark.parametrize("revision", [SECOND, THIRD])
+def test_what_waits_for_a_reviewer_can_be_reviewed(ledger_url: str, revision: str) -> None:
+    engine = create_engine(normalise_url(ledger_url))
+    tables = make_release(engine, revision)
+    tab = tables.tables
+    with engine.begin() as connection:
+        fill(connection, tables)
+        for name in ("record_state", "attempts", "judgements", "moves", "move_members"):
+            connection.execute(tab[name].delete())
+        connection.execute(text("UPDATE batches SET version_no = 3, prepared_at = :at"), {"at": AT})
+        for number, (state, outcomes) in enumerate(WAITING_STATES, start=1):
+            connection.execute(
+                tab["record_state"].insert(),
+                [row_of(tab["record_state"], number) | {"state": state, "not_before": None}],
+            )
+            for index, outcome in enumerate(outcomes):
+                key = {"attempt_no": 10 * number + index, "record_no": number}
+                connection.execute(
+                    tab["attempts"].insert(), [row_of(tab["attempts"], 1) | key | {"batch_no": 1}]
+                )
+                connection.execute(
+                    tab["judgements"].insert(),
+                    [row_of(tab["judgements"], number) | key | {"outcome": outcome}],
+                )
+        connection.execute(
+            tab["moves"].insert(),
+            [row_of(tab["moves"], 1) | {"to_state": "awaiting_review", "moved_at": LATER}],
+        )
+        connection.execute(tab["move_members"].insert(), [{"move_no": 1, "record_no": 2}])
+    engine.dispose()
+
+    ledger = open_ledger(ledger_url)
+    with ledger.read() as connection:
+        found = rows_of(connection, metadata.tables["reviews"])
+    ledger.close()
+    assert [
+        (row["record_no"], row["attempt_no"], row["version_no"], row["opened_at"]) for row in found
+    ] == [(1, 10, 3, AT), (2, 21, 3, LATER)]
+    assert {(row["kind"], row["decision"], row["revision"]) for row in found} == {
+        ("findings", None, 0)
+    }

@@ -18,7 +18,7 @@ from pipeline_assets.submit.submit_batches import submit_batches
 from pipeline_assets.versions import open_version
 from pipeline_assets.workloads.equipment_manuals.workload import load
 from pipeline_assets.workloads.registry import UnknownWorkload
-from pipeline_assets.workloads.workload import Workload
+from pipeline_assets.workloads.workload import Repair, Workload
 from resources.access import read_page_texts, thumbnail_path
 from resources.artifacts import ArtifactMissing
 from resources.context import Context
@@ -97,6 +97,11 @@ def test_a_description_may_be_edited(mine: Callable[[str], Context]) -> None:
     assert open_version(mine(text + "\ndescription: better told\n"), "mine").frozen == first.frozen
 
 
+def other_acceptance(real: Workload, **changes: Any) -> Workload:
+    first = replace(real.acceptances["1"], **changes)
+    return replace(real, acceptances={**real.acceptances, "1": first})
+
+
 def flip(data: bytes) -> bytes:
     return data[:-1] + bytes([data[-1] ^ 1])
 
@@ -111,6 +116,8 @@ def test_one_changed_byte_is_refused(
     changed = (
         replace(real, prompts={**real.prompts, "1": flip(real.prompt)})
         if part == "prompt"
+        else other_acceptance(real, thresholds=flip(real.acceptances["1"].thresholds))
+        if part == "thresholds"
         else replace(real, **{part: flip(getattr(real, part))})
     )
     monkeypatch.setattr(versions, "load_workload", lambda _: changed)
@@ -118,8 +125,9 @@ def test_one_changed_byte_is_refused(
         shop.version()
 
 
-def other_rule(real: Workload) -> dict[str, Any]:
-    return {"rules": (*real.rules[:-1], replace(real.rules[-1], version=2))}
+def other_rule(real: Workload) -> Workload:
+    rules = real.acceptances["1"].rules
+    return other_acceptance(real, rules=(*rules[:-1], replace(rules[-1], version=2)))
 
 
 @ON_ONE_DATABASE
@@ -127,15 +135,24 @@ def other_rule(real: Workload) -> dict[str, Any]:
     "change",
     [
         pytest.param(other_rule, id="rule-version"),
-        pytest.param(lambda real: {"rules": real.rules[:-1]}, id="rule-removed"),
-        pytest.param(lambda _: {"schema_version": 2}, id="output-schema"),
+        pytest.param(
+            lambda real: other_acceptance(real, rules=real.acceptances["1"].rules[:-1]),
+            id="rule-removed",
+        ),
+        pytest.param(
+            lambda real: other_acceptance(
+                real, repairs=(Repair("fences", 1, lambda text: text),)
+            ),
+            id="repair-added",
+        ),
+        pytest.param(lambda real: replace(real, schema_version=2), id="output-schema"),
     ],
 )
 def test_another_release_is_refused(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch, change: Callable[[Workload], dict[str, Any]]
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, change: Callable[[Workload], Workload]
 ) -> None:
     real = load()
-    monkeypatch.setattr(versions, "load_workload", lambda _: replace(real, **change(real)))
+    monkeypatch.setattr(versions, "load_workload", lambda _: change(real))
     with pytest.raises(SpecDisagrees):
         shop.version()
     assert shop.rows(processing_versions) == []

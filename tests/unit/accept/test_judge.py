@@ -13,9 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_assets.accept.judge import Judged, judge
+from pipeline_assets.accept.texts import Texts
 from pipeline_assets.workloads.equipment_manuals.columns import check_answer
 from pipeline_assets.workloads.equipment_manuals.workload import load
-from pipeline_assets.workloads.workload import Rule, Severity, Shard
+from pipeline_assets.workloads.workload import (
+    BatchFindings,
+    BatchRule,
+    BatchView,
+    Rule,
+    Severity,
+    Shard,
+)
+from resources.catalogue import NO_CATALOGUE
 from resources.contracts import STAGING
 from resources.ledger.judgements import FINDING_SCHEMA
 from resources.record_ids import reference
@@ -28,7 +37,11 @@ def record_id(number: int) -> str:
     return f"equipment_manuals:m/{number}@{number:012d}:v"
 
 
-def judged(*answers: dict[str, Any], rules: tuple[Rule, ...] = WORKLOAD.rules) -> Judged:
+def judged(
+    *answers: dict[str, Any],
+    rules: tuple[Rule, ...] = WORKLOAD.acceptances["1"].rules,
+    batch_rules: tuple[BatchRule, ...] = (),
+) -> Judged:
     """Judge answers whose records are 500, 501, ... and attempts 100, 101, ..."""
     count = len(answers)
     texts = [
@@ -49,12 +62,18 @@ def judged(*answers: dict[str, Any], rules: tuple[Rule, ...] = WORKLOAD.rules) -
         {
             "record_no": [500 + number for number in numbers],
             "record_id": [record_id(number) for number in numbers],
+            "document_id": [f"m/{number}" for number in numbers],
+            "checksum": [f"{number:064d}" for number in numbers],
+            "page_count": [1] * len(numbers),
             "language": ["en"] * len(numbers),
             "languages": [None] * len(numbers),
         },
         schema={
             "record_no": pl.Int64,
             "record_id": pl.String,
+            "document_id": pl.String,
+            "checksum": pl.String,
+            "page_count": pl.Int64,
             "language": pl.String,
             "languages": pl.String,
         },
@@ -63,7 +82,9 @@ def judged(*answers: dict[str, Any], rules: tuple[Rule, ...] = WORKLOAD.rules) -
     def page_texts(wanted: pl.DataFrame) -> pl.DataFrame:
         return wanted.filter(pl.col("page") == 1).with_columns(text=pl.lit(PAGE))
 
-    return judge(replace(WORKLOAD, rules=rules), collected, facts, page_texts)
+    acceptance = replace(WORKLOAD.acceptances["1"], rules=rules, batch_rules=batch_rules)
+    texts = Texts(page_texts, lambda _: iter(()))
+    return judge(WORKLOAD, acceptance, collected, facts, NO_CATALOGUE.products, texts)
 
 
 def rule(name: str, severity: Severity, rows: list[int], version: int = 1) -> Rule:
@@ -177,13 +198,116 @@ def test_an_answer_of_another_record_waits() -> None:
     assert result.findings.is_empty()
     collected = check_answer(json.dumps(answer(document=reference(record_id(7)))))
     facts = pl.DataFrame(
-        {"record_no": [1], "record_id": [record_id(1)], "language": ["en"], "languages": [""]}
+        {
+            "record_no": [1],
+            "record_id": [record_id(1)],
+            "document_id": ["m/1"],
+            "checksum": ["0" * 64],
+            "page_count": [1],
+            "language": ["en"],
+            "languages": [""],
+        }
     )
     swapped = judge(
         WORKLOAD,
+        WORKLOAD.acceptances["1"],
         pl.DataFrame({"attempt_no": [1], "record_no": [1], "answer": [collected]}),
         facts,
-        lambda wanted: wanted.with_columns(text=pl.lit(PAGE)),
+        NO_CATALOGUE.products,
+        Texts(lambda wanted: wanted.with_columns(text=pl.lit(PAGE)), lambda _: iter(())),
     )
     assert swapped.staging["outcome"].to_list() == ["awaiting_review"]
     assert swapped.findings["rule"].to_list() == ["document_reference"]
+
+
+NOTHING = {"row": pl.Int64, "field": pl.String, "note": pl.String}
+
+
+def whole(
+    name: str, severity: Severity, rows: list[int], pattern: str | None = None
+) -> BatchRule:
+    def check(view: BatchView) -> BatchFindings:
+        assert view.answers["row"].to_list() == list(range(view.answers.height))
+        notes = ["why"] * len(rows)
+        found = pl.DataFrame({"row": rows, "field": notes, "note": notes}, schema=NOTHING)
+        return BatchFindings(found, pattern)
+
+    return BatchRule(name, 1, severity, check)
+
+
+@pytest.mark.parametrize(
+    ("own", "batch", "expected"),
+    [
+        pytest.param("note", "note", "accepted", id="notes"),
+        pytest.param("review", "note", "awaiting_review", id="own-rule"),
+        pytest.param("note", "review", "awaiting_review", id="batch-rule"),
+        pytest.param("review", "recover", "recovery", id="recovery-before-review"),
+        pytest.param("recover", "review", "recovery", id="own-recovery"),
+    ],
+)
+def test_the_gravest_finding_decides(own: Severity, batch: Severity, expected: str) -> None:
+    result = judged(
+        answer(),
+        answer(),
+        rules=(rule("one", own, [1]),),
+        batch_rules=(whole("all", batch, [1], "all of it"),),
+    )
+    assert result.staging["outcome"].to_list() == ["accepted", expected]
+    assert result.findings.select("rule", "severity", "attempt_no", "record_no").rows() == [
+        ("all", batch, 101, 501),
+        ("one", own, 101, 501),
+    ]
+    assert result.patterns == ("all of it",)
+    assert result.findings.schema == FINDING_SCHEMA
+
+
+def test_a_finding_may_be_graver_than_its_rule() -> None:
+    def check(_shard: Shard) -> pl.DataFrame:
+        return pl.DataFrame(
+            {
+                "row": [0, 1],
+                "field": ["title"] * 2,
+                "note": ["why"] * 2,
+                "severity": ["note", "review"],
+            },
+            schema={**NOTHING, "severity": pl.String},
+        )
+
+    result = judged(answer(), answer(), rules=(Rule("mixed", 1, "note", check),))
+    assert result.staging["outcome"].to_list() == ["accepted", "awaiting_review"]
+
+
+def test_places_are_kept_where_they_are_asked_for() -> None:
+    told = judge_places(places=True)
+    assert told.filter(pl.col("field") == "title").select(
+        "attempt_no", "item", "quote_no", "page", "has_page", "start", "end"
+    ).rows() == [(1, 0, 0, 1, True, 0, len(TITLE)), (1, 0, 1, 2, False, None, None)]
+    assert judge_places(places=False).is_empty()
+
+
+def judge_places(*, places: bool) -> pl.DataFrame:
+    text = answer(title=field(TITLE, TITLE, (2, TITLE)), document=reference(record_id(1)))
+    facts = pl.DataFrame(
+        {
+            "record_no": [1],
+            "record_id": [record_id(1)],
+            "document_id": ["m/1"],
+            "checksum": ["0" * 64],
+            "page_count": [1],
+            "language": ["en"],
+            "languages": [""],
+        }
+    )
+    return judge(
+        WORKLOAD,
+        replace(WORKLOAD.acceptances["1"], places=places),
+        pl.DataFrame(
+            {"attempt_no": [1], "record_no": [1], "answer": [check_answer(json.dumps(text))]}
+        ),
+        facts,
+        NO_CATALOGUE.products,
+        Texts(
+            lambda wanted: wanted.filter(pl.col("page") == 1).with_columns(text=pl.lit(PAGE)),
+            lambda _: iter(()),
+        ),
+    ).places

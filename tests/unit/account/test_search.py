@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline_assets.account.search import NothingToSearchFor, fold_identifier, search
+from pipeline_assets.account.search import NothingToSearchFor, search
+from resources.identifiers import fold_identifier
 from tests.support.small_archive import COPY, FAN, PUMP, Archive, manual
 
 

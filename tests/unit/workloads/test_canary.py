@@ -62,8 +62,8 @@ def test_no_rule_objects(document: CanaryDocument) -> None:
     language, others = detect(document.pages)
     assert (language, others) == (document.expect_language, ())
     seen = shard(answered(document), pages=document.pages, language=language)
-    assert {rule.id: found(rule, seen) for rule in WORKLOAD.rules} == {
-        rule.id: [] for rule in WORKLOAD.rules
+    assert {rule.id: found(rule, seen) for rule in WORKLOAD.acceptances["1"].rules} == {
+        rule.id: [] for rule in WORKLOAD.acceptances["1"].rules
     }
 
 
@@ -81,7 +81,7 @@ def test_no_rule_objects(document: CanaryDocument) -> None:
 def test_a_rule_objects_to_a_wrong_answer(change: dict[str, object], rule: str) -> None:
     document = CANARY_DOCUMENTS[0]
     seen = shard(answered(document) | change, pages=document.pages)
-    assert any(found(one, seen) for one in WORKLOAD.rules if one.id == rule)
+    assert any(found(one, seen) for one in WORKLOAD.acceptances["1"].rules if one.id == rule)
 
 
 def test_names_and_identifiers_are_unique() -> None:

@@ -13,7 +13,7 @@ from pipeline_assets.workloads.equipment_manuals.columns import check_answer, de
 from pipeline_assets.workloads.equipment_manuals.workload import load
 from pipeline_assets.workloads.workload import Rule, Shard
 
-LIMITS: dict[str, Any] = yaml.safe_load(load().thresholds)
+LIMITS: dict[str, Any] = yaml.safe_load(load().acceptances["1"].thresholds)
 PAGE = "Dust Extractor DX-20\nUser Manual\n\nThe DX-20 is a dust extractor for small workshops."
 SENTENCE = "The DX-20 is a dust extractor for small workshops."
 TITLE = "Dust Extractor DX-20"

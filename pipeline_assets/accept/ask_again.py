@@ -1,0 +1,117 @@
+"""Answers that belong to another document: their records are asked about once more.
+
+Belongs here: what acceptance does with an outcome of `recovery`, in its own transaction. Does not
+belong here: finding such answers (`pipeline_assets/workloads/rules`), the decision
+(`pipeline_assets/recovery/retry.py`) and the next attempt (`prepare/retries.py`).
+
+The attempt's disposition stays `succeeded`: an answer came back and had the right form. That it is
+not this document's is what acceptance found out, and the decision says so.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import polars as pl
+from sqlalchemy import Connection
+
+from pipeline_assets.accept.judge import RECOVERY
+from pipeline_assets.costs import spent
+from pipeline_assets.operating import Operating
+from pipeline_assets.recovery.holds import hold_within
+from pipeline_assets.recovery.retry import Budget, RecordLimits, allowed_paths, decide_retries
+from pipeline_assets.versions import OpenVersion
+from resources.context import Context
+from resources.ledger.alerts import raise_alert
+from resources.ledger.batches import Batch
+from resources.ledger.dead_letters import open_dead_letters
+from resources.ledger.moves import batch_chain, move_records
+from resources.ledger.retries import retries_made, store_decisions, tried_before
+
+FAILURE = "misrouted"
+
+
+def ask_again(
+    connection: Connection,
+    context: Context,
+    version: OpenVersion,
+    batch: Batch,
+    settings: Operating,
+    staging: pl.DataFrame,
+) -> None:
+    """Move the records whose answers are another document's: to another attempt, or to an owner.
+
+    Args:
+        connection: the fenced transaction that stores the judgement.
+        context: the open resources.
+        version: their version.
+        batch: whose chain the moves are written to.
+        settings: limits and budgets.
+        staging: attempt_no, record_no, outcome of everything that is judged.
+    """
+    failed = staging.filter(pl.col("outcome") == RECOVERY).select(
+        "attempt_no", "record_no", failure_class=pl.lit(FAILURE)
+    )
+    if failed.is_empty():
+        return
+    ledger = context.ledger
+    at = ledger.now()
+    decided = decide_retries(
+        tried_before(connection, ledger, failed),
+        RecordLimits(settings.attempts_a_record, settings.free_retries, settings.retry_time),
+        _budget(connection, context, version, settings),
+        allowed_paths(version.spec),
+        ledger.clock(),
+        context.rng,
+    )
+    dead = pl.col("decision") == "dead_letter"
+    for members, target, reason in (
+        (decided.rows.filter(~dead), "retry_wait", "its answer is another document's"),
+        (decided.rows.filter(dead), "dead_letter", "its answers are another document's"),
+    ):
+        move_records(
+            connection,
+            ledger.dialect,
+            members["record_no"],
+            "collected",
+            target,
+            context.cause(reason, "accept"),
+            batch_chain(batch.batch_no),
+        )
+    store_decisions(connection, ledger, decided.rows, at)
+    open_dead_letters(
+        connection,
+        ledger,
+        decided.rows.filter(dead).select(
+            "attempt_no",
+            "record_no",
+            "failure_class",
+            "reason",
+            version_no=pl.lit(version.version_no, dtype=pl.Int64),
+            owner=pl.lit(settings.dead_letter_owner),
+            opened_at=pl.lit(at),
+        ),
+    )
+    if "budget" in decided.holds:
+        hold_within(connection, context, version.version_no, "budget", decided.holds["budget"])
+    raise_alert(
+        connection,
+        FAILURE,
+        batch.batch_id,
+        f"{failed.height} answers have evidence of another document of the batch; none of them is "
+        "used, and each record is asked about once more",
+        at,
+    )
+
+
+def _budget(
+    connection: Connection, context: Context, version: OpenVersion, settings: Operating
+) -> Budget:
+    limited = settings.budget_attempts is not None
+    money = None if settings.budget_usd is None else spent(context, version.version_no)
+    return Budget(
+        attempts=settings.budget_attempts,
+        retries_made=retries_made(connection, version.version_no) if limited else 0,
+        money=settings.budget_usd,
+        spent=Decimal(0) if settings.budget_usd is None else money,
+    )
