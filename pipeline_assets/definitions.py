@@ -20,6 +20,8 @@ from pipeline_assets.automation.alert_sensors import (
     run_success_clears_alert,
 )
 from pipeline_assets.automation.jobs import advance_version, process_version, retry_version
+from pipeline_assets.automation.outlet_sensor import outlet_sender
+from pipeline_assets.automation.repair_job import repair_archive
 from pipeline_assets.automation.sensors import provider_batch_monitor, retry_due
 from pipeline_assets.collect import asset as collect
 from pipeline_assets.collect import checks as collect_checks
@@ -28,6 +30,7 @@ from pipeline_assets.ingest import asset as ingest
 from pipeline_assets.prepare import asset as prepare
 from pipeline_assets.publish import asset as publish
 from pipeline_assets.publish import checks as publish_checks
+from pipeline_assets.quality import asset as quality
 from pipeline_assets.submit import asset as submit
 from resources.context import Progress, SilentProgress
 from resources.context_resource import ContextOpening, ContextResource
@@ -41,6 +44,7 @@ ASSETS: tuple[dg.AssetsDefinition, ...] = (
     collect.provider_results,
     accept.validated_staging,
     publish.published_archive,
+    quality.quality_sample,
     account.reconciliation_report,
 )
 """In the order that data flows."""
@@ -66,13 +70,14 @@ def build_definitions(
     return dg.Definitions(
         assets=ASSETS,
         asset_checks=_checks(),
-        jobs=[process_version, advance_version, retry_version],
+        jobs=[process_version, advance_version, retry_version, repair_archive],
         sensors=[
             provider_batch_monitor,
             retry_due,
             alert_sender,
             run_failure_alert,
             run_success_clears_alert,
+            outlet_sender,
         ],
         resources={"tallybook": ContextResource(opening=opening)},
         # Without it every step is a process of its own: 15 s for four trivial ones.

@@ -28,10 +28,16 @@ from pipeline_assets.provider_jobs.fetch import FileChangedOnDisk
 from pipeline_assets.provider_jobs.life import JobUnnameable
 from pipeline_assets.provider_jobs.operate import JobTaken, NotNow, UnknownJob
 from pipeline_assets.provider_jobs.results import NotCollectable
-from pipeline_assets.publish.publish_accepted import AcceptanceUnproven, StagedValuesDiffer
-from pipeline_assets.versions import UnknownPrompt
+from pipeline_assets.publish.candidates import (
+    AcceptanceUnproven,
+    CorrectionDiffers,
+    StagedValuesDiffer,
+)
+from pipeline_assets.quality.draw import SampleReasonMissing
+from pipeline_assets.versions import UnknownAcceptance, UnknownPrompt
 from pipeline_assets.workloads.registry import UnknownWorkload
 from resources.artifacts import ArtifactDamaged, ArtifactMissing, ArtifactStoreFull
+from resources.catalogue import CatalogueUnreadable
 from resources.clock import ClockUnreachable
 from resources.contracts import ContractRefused
 from resources.ledger.errors import LedgerError
@@ -50,8 +56,10 @@ EXPECTED_ERRORS: tuple[type[Exception], ...] = (
     ArtifactMissing,
     ArtifactStoreFull,
     CanaryUnmakeable,
+    CatalogueUnreadable,
     ClockUnreachable,
     ContractRefused,
+    CorrectionDiffers,
     FileChangedOnDisk,
     InvalidPrompt,
     InvalidSpec,
@@ -72,6 +80,7 @@ EXPECTED_ERRORS: tuple[type[Exception], ...] = (
     ProviderError,
     RecordTooLarge,
     RequestChanged,
+    SampleReasonMissing,
     SettingsError,
     SourceError,
     SourceMoved,
@@ -81,6 +90,7 @@ EXPECTED_ERRORS: tuple[type[Exception], ...] = (
     UnknownCanary,
     UnknownJob,
     UnknownOperatingSetting,
+    UnknownAcceptance,
     UnknownPrompt,
     UnknownReplayReason,
     UnknownVersion,

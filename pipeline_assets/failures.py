@@ -7,12 +7,13 @@ when to try again (a decision of its own), and meaning (`accept`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
 
-from pipeline_assets.workloads.workload import AnswerInvalid, AnswerMalformed
+from pipeline_assets.workloads.format_repair.repairs import RepairMade, mend
+from pipeline_assets.workloads.workload import AnswerInvalid, AnswerMalformed, Repair
 from resources.providers.port import ResultLine
 
 Disposition = Literal["succeeded", "retryable_failure", "permanent_failure", "cancelled", "expired"]
@@ -83,16 +84,27 @@ class Verdict(msgspec.Struct, frozen=True):
         failure_class: None for a success.
         diagnostics: closed wording or a place in the schema, never text of the document.
         answer: a success's answer in the workload's normal form.
+        repairs: what was mended in its form first; empty for one that was usable as it came.
     """
 
     disposition: Disposition
     failure_class: str | None = None
     diagnostics: str = ""
     answer: str | None = None
+    repairs: tuple[RepairMade, ...] = ()
 
 
-def classify(line: ResultLine, check_answer: Callable[[str], str]) -> Verdict:
-    """The verdict on a result line, from its envelope and the output schema alone."""
+def classify(
+    line: ResultLine, check_answer: Callable[[str], str], repairs: Sequence[Repair] = ()
+) -> Verdict:
+    """The verdict on a result line, from its envelope and the output schema alone.
+
+    Args:
+        line: the line.
+        check_answer: the workload's (`Workload.check_answer`).
+        repairs: those of the version's acceptance, tried on a whole answer that is not usable as
+            it came. One that cannot be mended has the verdict that it would have without them.
+    """
     if line.error_code == "expired":
         return Verdict("expired", "expired", "the provider's window ended before this request")
     if line.error_code == "cancelled":
@@ -104,7 +116,9 @@ def classify(line: ResultLine, check_answer: Callable[[str], str]) -> Verdict:
         return _failure(*_BY_FINISH[line.finish_reason])
     if line.text is None:
         return _failure("transport", "status 200 without an answer")
-    return _judge_text(line.text, line.finish_reason, check_answer)
+    if line.finish_reason != "stop":
+        return _failure("truncated", "the answer does not say that it is whole")
+    return _judge_text(line.text, check_answer, repairs)
 
 
 def unanswered(
@@ -130,16 +144,18 @@ def unanswered(
 
 
 def _judge_text(
-    text: str, finish_reason: str | None, check_answer: Callable[[str], str]
+    text: str, check_answer: Callable[[str], str], repairs: Sequence[Repair]
 ) -> Verdict:
-    if finish_reason != "stop":
-        return _failure("truncated", "the answer does not say that it is whole")
     try:
         return Verdict("succeeded", answer=check_answer(text))
     except AnswerMalformed:
-        return _failure("malformed_json", "the answer is not JSON")
+        failure = _failure("malformed_json", "the answer is not JSON")
     except AnswerInvalid as error:
-        return _failure("schema_violation", str(error))
+        failure = _failure("schema_violation", str(error))
+    mended = mend(text, repairs, check_answer)
+    if mended is None:
+        return failure
+    return Verdict("succeeded", answer=mended.answer, repairs=mended.made)
 
 
 def _class_of_status(line: ResultLine) -> str:

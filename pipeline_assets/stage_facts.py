@@ -20,6 +20,7 @@ from sqlalchemy import Row, Select, bindparam, select, text
 
 from resources.clock import from_text
 from resources.ledger.engine import Ledger
+from resources.ledger.reviews import QUALITY_SAMPLE
 from resources.ledger.schema import (
     archive_entries,
     batches,
@@ -28,6 +29,7 @@ from resources.ledger.schema import (
     manifests,
     parses,
     result_files,
+    reviews,
     source_entries,
     source_versions,
 )
@@ -133,6 +135,16 @@ def archive_digest(ledger: Ledger, version_no: int) -> str:
         .join(documents, documents.c.document_no == archive_entries.c.document_no)
         .where(archive_entries.c.version_no == version_no, archive_entries.c.valid_to.is_(None))
         .order_by(archive_entries.c.document_no),
+    )
+
+
+def samples_digest(ledger: Ledger, version_no: int) -> str:
+    """Over what was drawn into a version's quality samples and what was decided of it."""
+    return _digest(
+        ledger,
+        select(reviews.c.record_no, reviews.c.values_digest, reviews.c.slice, reviews.c.decision)
+        .where(reviews.c.version_no == version_no, reviews.c.kind == QUALITY_SAMPLE)
+        .order_by(reviews.c.review_no),
     )
 
 

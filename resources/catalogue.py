@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 import polars as pl
 import sqlalchemy as sa
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from resources.identifiers import fold_identifier
 from resources.settings import Settings
@@ -127,9 +128,9 @@ def _table_rows(place: str, url: str, table: str) -> Iterator[tuple[str, Sequenc
     try:
         with engine.connect() as connection:
             result = connection.execution_options(yield_per=10_000).execute(query)
-            for identifier, maker, product in result:
-                yield f"product {identifier!a}", (identifier, maker, product)
-    except sa.exc.SQLAlchemyError as error:
+            for row in result:
+                yield f"product {row[0]!a}", tuple(row)
+    except SQLAlchemyError as error:
         # The driver's own words may quote the URL, and so a password.
         raise CatalogueUnreadable(
             place,
@@ -153,7 +154,7 @@ def _engine(place: str, url: str) -> sa.Engine:
         if file is not None and not file.startswith("file:") and not Path(file).is_file():
             raise CatalogueUnreadable(place, "its SQLite file does not exist", remedy)
         return sa.create_engine(parts)
-    except (sa.exc.ArgumentError, ImportError, ValueError) as error:
+    except (ArgumentError, ImportError, ValueError) as error:
         raise CatalogueUnreadable(
             place, f"the URL cannot be used ({type(error).__name__})", remedy
         ) from None

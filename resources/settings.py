@@ -91,7 +91,7 @@ class Settings(BaseSettings):
     catalogue_table: str = Field(
         default="products", pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,62}(\.[A-Za-z_][A-Za-z0-9_]{0,62})?$"
     )
-    version: str = "manuals-baseline-1"
+    version: str = "manuals-baseline-2"
     parser_workers: int = Field(default=0, ge=0, le=64)
     shard_records: int = Field(default=25_000, ge=1, le=250_000)
     # With host and process it must fit the columns that name a worker.

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Writes requirements.txt (what runs, OCR included) and requirements-dev.txt (tests as well) from
-# pyproject.toml: one set of pins for every platform and every Python from 3.11, with hashes and
-# without any download address. Versions already pinned stay unless --upgrade is given.
+# Writes requirements.txt (what runs, OCR included), requirements-dev.txt (tests as well) and
+# requirements-realmodel.txt (a small model too) from pyproject.toml: one set of pins for every
+# platform and every Python from 3.11, with hashes and without any download address. Versions
+# already pinned stay unless --upgrade is given.
 # Called by `make lock`, which names the tools: UV.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -35,3 +36,5 @@ else
     upgrade=
 fi
 compile requirements.txt ocr
+cp requirements-dev.txt requirements-realmodel.txt
+compile requirements-realmodel.txt bedrock gemini ocr test realmodel

@@ -27,12 +27,26 @@ STAGING_COLUMNS = dg.TableSchema(
         dg.TableColumn("language", "String", "the value's language code"),
     ]
 )
+_ANSWER = dg.TableColumnDep(dg.AssetKey("provider_results"), "answer")
+_TEXT = dg.TableColumnDep(dg.AssetKey("parsed_documents"), "text")
 STAGING_LINEAGE = dg.TableColumnLineage(
     {
-        "attempt_no": [dg.TableColumnDep(dg.AssetKey("provider_results"), "attempt_no")],
-        "record_no": [dg.TableColumnDep(dg.AssetKey("provider_results"), "record_no")],
-        "content": [dg.TableColumnDep(dg.AssetKey("provider_results"), "answer")],
+        name: [dg.TableColumnDep(dg.AssetKey("provider_results"), name)]
+        for name in ("attempt_no", "record_no")
     }
+    | {
+        name: [_ANSWER]
+        for name in (
+            "content",
+            "values_digest",
+            "title",
+            "identifiers",
+            "description",
+            "language",
+        )
+    }
+    # The rules hold each answer against the text of its document.
+    | {"outcome": [_ANSWER, _TEXT]}
 )
 
 

@@ -25,6 +25,7 @@ from pipeline_assets.accept.judge import (
 from pipeline_assets.accept.texts import texts_of
 from pipeline_assets.operating import operating
 from pipeline_assets.parser_settings import parser_settings
+from pipeline_assets.slices import slices_of_records
 from pipeline_assets.versions import OpenVersion
 from resources.ahead import one_ahead
 from resources.catalogue import NO_CATALOGUE, Catalogue, load_catalogue
@@ -233,17 +234,21 @@ def _judged_before(connection: Connection, batch: Batch, judged: Judged) -> pl.S
 def _open_reviews(
     connection: Connection, ledger: Ledger, version: OpenVersion, judged: Judged, at: str
 ) -> None:
-    waiting = judged.staging.filter(pl.col("outcome") == AWAITING_REVIEW)
+    waiting = judged.staging.filter(pl.col("outcome") == AWAITING_REVIEW).select(
+        "record_no",
+        "attempt_no",
+        "values_digest",
+        version_no=pl.lit(version.version_no, dtype=pl.Int64),
+    )
+    if waiting.is_empty():
+        return
+    named = slices_of_records(
+        connection, ledger, waiting["record_no"], parser_settings(version.spec).key
+    )
     open_reviews(
         connection,
         ledger,
-        waiting.select(
-            "record_no",
-            "attempt_no",
-            "values_digest",
-            version_no=pl.lit(version.version_no, dtype=pl.Int64),
-            slice=pl.lit(""),
-        ),
+        waiting.join(named, on="record_no", how="left"),
         kind=FINDINGS,
         at=at,
     )

@@ -11,10 +11,17 @@ from sqlalchemy import Connection, text
 
 from resources.context import Context
 from resources.ledger.archive import lock_archive
+from resources.ledger.archive_changes import open_change
+from resources.ledger.archive_visibility import show_again
 from resources.ledger.engine import Ledger
 
 HEAD_SCHEMA = {"document_id": pl.String, "document_no": pl.Int64, "entry_no": pl.Int64}
-THUMBNAIL_SCHEMA = {"document_id": pl.String, "entry_no": pl.Int64, "thumbnail": pl.String}
+THUMBNAIL_SCHEMA = {
+    "document_id": pl.String,
+    "entry_no": pl.Int64,
+    "checksum": pl.String,
+    "thumbnail": pl.String,
+}
 
 # The open entry is what was published last: a head is only a pointer to it.
 _HEADS = (
@@ -25,8 +32,9 @@ _HEADS = (
     "HAVING COUNT(*) = 1 AND (MAX(h.entry_no) IS NULL OR MAX(h.entry_no) <> MAX(e.entry_no))"
 )
 _VISIBLE = (
-    "SELECT d.document_id, e.entry_no, e.thumbnail FROM archive_heads h "
+    "SELECT d.document_id, e.entry_no, r.checksum, e.thumbnail FROM archive_heads h "
     "JOIN archive_entries e ON e.entry_no = h.entry_no "
+    "JOIN records r ON r.record_no = e.record_no "
     "JOIN documents d ON d.document_no = e.document_no"
 )
 _PARSED = (
@@ -68,6 +76,7 @@ def lost_thumbnails(connection: Connection, context: Context) -> pl.DataFrame:
     """Visible entries without a thumbnail that is in the store (`THUMBNAIL_SCHEMA`).
 
     `thumbnail` is one that reading the same bytes gave and the store has; null if there is none.
+    `checksum` names those bytes.
     """
     ledger = context.ledger
     visible = ledger.dialect.fetch(connection, _VISIBLE, THUMBNAIL_SCHEMA)
@@ -83,19 +92,21 @@ def lost_thumbnails(connection: Connection, context: Context) -> pl.DataFrame:
 
 
 def mend_thumbnails(context: Context) -> int:
-    """Name thumbnails again that the store has; returns how many."""
+    """Name thumbnails again that the store has; returns how many.
+
+    Entries are never edited: each document shows the same values again as a new entry, which names
+    the thumbnail, and the change says why.
+    """
     ledger = context.ledger
-    with ledger.write() as connection:
+    cause = context.cause("its thumbnail was lost; this one is of the same bytes", "repair")
+    with (
+        ledger.write() as connection,
+        open_change(connection, "restore", None, cause) as change,
+    ):
         lock_archive(connection, ledger)
         found = lost_thumbnails(connection, context).drop_nulls("thumbnail")
-        ledger.dialect.stage(connection, "stage_mended", found.select("entry_no", "thumbnail"))
-        connection.execute(
-            text(
-                "UPDATE archive_entries SET thumbnail = s.thumbnail FROM stage_mended s "
-                "WHERE archive_entries.entry_no = s.entry_no"
-            )
-        )
-    return found.height
+        named = found.select("entry_no", "thumbnail")
+        return show_again(connection, ledger, named["entry_no"], change, named)
 
 
 def _is_kept(context: Context, digests: pl.Series) -> pl.Series:

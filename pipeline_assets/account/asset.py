@@ -25,7 +25,8 @@ REPORT_COLUMNS = dg.TableSchema(
 
 
 @dg.asset(
-    deps=["published_archive"],
+    # The report tells what of the sample is decided.
+    deps=["published_archive", "quality_sample"],
     partitions_def=PROCESSING_VERSIONS,
     group_name="tallybook",
     kinds={"json", "sql"},

@@ -300,9 +300,9 @@ class _Book:
             },
             (record_no,),
         )
-        return [self._attempt(row, record_id) for row in rows]
+        return [self._attempt(row, record_no, record_id) for row in rows]
 
-    def _attempt(self, row: dict[str, Any], record_id: str) -> dict[str, Any]:
+    def _attempt(self, row: dict[str, Any], record_no: int, record_id: str) -> dict[str, Any]:
         number = row["attempt_no"]
         return {
             "ordinal": row["ordinal"],
@@ -337,11 +337,13 @@ class _Book:
                 )
             },
             "results": self._results(number),
+            "repairs": self._repairs(number),
             "disposition": self._disposition(number),
             "decision": self._decision(number),
             "late_results": self._late_results(number),
             "judgement": self._judgement(number),
             "findings": self._findings(number),
+            "reviews": self._reviews(number, record_no),
         }
 
     def _manifest_row(self, artifact: str, record_id: str) -> int | None:
@@ -371,6 +373,20 @@ class _Book:
                 "offset": _INT,
                 "length": _INT,
                 "anomaly": _TEXT,
+            },
+            (attempt_no,),
+        )
+
+    def _repairs(self, attempt_no: int) -> list[dict[str, Any]]:
+        """What was mended in the form of the attempt's answer, in order."""
+        return self._rows(
+            "SELECT rule, rule_version, before_digest, after_digest FROM repairs "
+            "WHERE attempt_no = ? ORDER BY ordinal",
+            {
+                "rule": _TEXT,
+                "rule_version": _INT,
+                "before_digest": _TEXT,
+                "after_digest": _TEXT,
             },
             (attempt_no,),
         )
@@ -458,6 +474,40 @@ class _Book:
                 "note": _TEXT,
             },
             (attempt_no,),
+        )
+
+    def _reviews(self, attempt_no: int, record_no: int) -> list[dict[str, Any]]:
+        """Where a person was asked about the attempt's values, and what they decided."""
+        rows = self._rows(
+            "SELECT review_no, revision, kind, sample_no, slice, opened_at, assigned_to, taken_at, "
+            "taken_by, decision, decided_at, reviewer, reason, corrected_digest FROM reviews "
+            "WHERE record_no = ? AND attempt_no = ? ORDER BY review_no",
+            {
+                "review": _INT,
+                "revision": _INT,
+                "kind": _TEXT,
+                "sample": _INT,
+                "slice": _TEXT,
+                "opened_at": _TEXT,
+                "assigned_to": _TEXT,
+                "taken_at": _TEXT,
+                "taken_by": _TEXT,
+                "decision": _TEXT,
+                "decided_at": _TEXT,
+                "reviewer": _TEXT,
+                "reason": _TEXT,
+                "corrected_digest": _TEXT,
+            },
+            (record_no, attempt_no),
+        )
+        return [{**row, "acts": self._acts(row["review"])} for row in rows]
+
+    def _acts(self, review_no: int) -> list[dict[str, Any]]:
+        return self._rows(
+            "SELECT revision, act, who, reason, acted_at FROM review_acts WHERE review_no = ? "
+            "ORDER BY revision",
+            {"revision": _INT, "act": _TEXT, "who": _TEXT, "reason": _TEXT, "at": _TEXT},
+            (review_no,),
         )
 
     def _moves(self, record_no: int) -> list[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """The published archive as rows: every visible entry with where it comes from.
 
-Belongs here: the rows of `tallybook export`. Nothing in a row depends on the machine or on how
+Belongs here: the rows of `tallybook export`. Does not belong here: their forms
+(`export_tables.py`). Nothing in a row depends on the machine or on how
 often a run was interrupted, so two archives of the same documents export the same rows but for
 `published_at`.
 """
@@ -8,6 +9,7 @@ often a run was interrupted, so two archives of the same documents export the sa
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -16,6 +18,7 @@ from sqlalchemy import Connection
 
 from pipeline_assets.account.known_version import known_version, parser_key_of
 from pipeline_assets.account.shards import is_one_of, shards
+from resources.clock import to_text
 from resources.context import Context
 from resources.ledger.engine import Ledger
 
@@ -49,7 +52,9 @@ _ATTEMPT_SCHEMA = {
 }
 
 
-def export_entries(context: Context, key: str | None = None) -> Iterator[dict[str, Any]]:
+def export_entries(
+    context: Context, key: str | None = None, as_of: datetime | None = None
+) -> Iterator[dict[str, Any]]:
     """Every visible entry, sorted by document_id: document_id, archive_version, record_id, title,
     product_identifiers, language, description, thumbnail, provenance, published_at.
 
@@ -58,6 +63,7 @@ def export_entries(context: Context, key: str | None = None) -> Iterator[dict[st
     Args:
         context: the open resources.
         key: only entries of this processing version.
+        as_of: what was visible at this (aware) time; what is visible now by default.
 
     Raises:
         MalformedVersionKey, VersionNeverUsed: there is no such version here.
@@ -65,28 +71,43 @@ def export_entries(context: Context, key: str | None = None) -> Iterator[dict[st
     number = None if key is None else known_version(context, key).version_no
     ledger = context.ledger
     with ledger.read() as connection:
-        heads = _heads(connection, ledger, number)
+        heads = _shown(connection, ledger, number, as_of)
         for part in shards(context, heads, "document_id"):
-            yield from _rows(connection, ledger, part["entry_no"])
+            yield from entries_of(connection, ledger, part["entry_no"]).values()
 
 
-def _heads(connection: Connection, ledger: Ledger, version_no: int | None) -> pl.DataFrame:
-    heads = ledger.dialect.fetch(
+def _shown(
+    connection: Connection, ledger: Ledger, version_no: int | None, as_of: datetime | None
+) -> pl.DataFrame:
+    """entry_no, document_id of the entries that are visible, or were at a time."""
+    # An entry is visible from its publication up to, and without, the moment at which it ended.
+    at = None if as_of is None else to_text(as_of)
+    shown = ledger.dialect.fetch(
         connection,
-        "SELECT h.entry_no, d.document_id, e.version_no FROM archive_heads h "
+        "SELECT e.entry_no, d.document_id, e.version_no FROM archive_entries e "
+        "JOIN documents d ON d.document_no = e.document_no "
+        "WHERE e.valid_from <= ? AND (e.valid_to IS NULL OR e.valid_to > ?)"
+        if at is not None
+        else "SELECT h.entry_no, d.document_id, e.version_no FROM archive_heads h "
         "JOIN archive_entries e ON e.entry_no = h.entry_no "
         "JOIN documents d ON d.document_no = h.document_no",
         {"entry_no": pl.Int64, "document_id": pl.String, "version_no": pl.Int64},
+        () if at is None else (at, at),
     )
-    return heads if version_no is None else heads.filter(pl.col("version_no") == version_no)
+    if version_no is not None:
+        shown = shown.filter(pl.col("version_no") == version_no)
+    return shown.select("entry_no", "document_id")
 
 
 def entry_of(connection: Connection, ledger: Ledger, entry_no: int) -> dict[str, Any]:
     """One visible or former entry in the shape of an exported row."""
-    return next(_rows(connection, ledger, pl.Series([entry_no], dtype=pl.Int64)))
+    return entries_of(connection, ledger, pl.Series([entry_no], dtype=pl.Int64))[entry_no]
 
 
-def _rows(connection: Connection, ledger: Ledger, numbers: pl.Series) -> Iterator[dict[str, Any]]:
+def entries_of(
+    connection: Connection, ledger: Ledger, numbers: pl.Series
+) -> dict[int, dict[str, Any]]:
+    """A shard of visible or former entries in the shape of exported rows, by document_id."""
     entries = (
         ledger.dialect.fetch(
             connection,
@@ -104,11 +125,14 @@ def _rows(connection: Connection, ledger: Ledger, numbers: pl.Series) -> Iterato
         .unique("entry_no", keep="last", maintain_order=True)
     )
     attempts = _attempts(connection, ledger, entries)
-    parsers: dict[str, str] = {}
-    for row in entries.iter_rows(named=True):
-        if row["key"] not in parsers:
-            parsers[row["key"]] = parser_key_of(row["spec"])
-        yield _row(row, attempts.get(row["record_no"], {}), parsers[row["key"]])
+    parsers = {
+        key: parser_key_of(spec)
+        for key, spec in entries.select("key", "spec").unique("key").iter_rows()
+    }
+    return {
+        row["entry_no"]: _row(row, attempts.get(row["record_no"], {}), parsers[row["key"]])
+        for row in entries.iter_rows(named=True)
+    }
 
 
 def _attempts(

@@ -342,7 +342,8 @@ def _heads(connection: Connection, context: Context) -> list[Problem]:
 def _thumbnails(connection: Connection, context: Context) -> list[Problem]:
     lost = archive_repairs.lost_thumbnails(connection, context)
     known = lost.drop_nulls("thumbnail")["document_id"].to_list()
-    gone = lost.filter(pl.col("thumbnail").is_null())["document_id"].to_list()
+    gone = lost.filter(pl.col("thumbnail").is_null())
+    kept = [context.artifacts.has("source", checksum) for checksum in gone["checksum"]]
     found = []
     if known:
         found.append(
@@ -353,15 +354,21 @@ def _thumbnails(connection: Connection, context: Context) -> list[Problem]:
                 fixable=True,
             )
         )
-    if gone:
-        found.append(
-            Problem(
-                kind="lost_thumbnail",
-                what=f"the thumbnails of {len(gone)} published documents are gone: {some(gone)}",
-                remedy="restore the artifacts folder from a backup of the state folder",
-                fixable=False,
+    for fixable, remedy in (
+        (True, "tallybook doctor --fix renders them again from the kept bytes"),
+        (False, "restore the artifacts folder from a backup of the state folder"),
+    ):
+        names = gone.filter(pl.Series(kept, dtype=pl.Boolean) == fixable)["document_id"].to_list()
+        if names:
+            found.append(
+                Problem(
+                    kind="lost_thumbnail",
+                    what=f"the thumbnails of {len(names)} published documents are gone: "
+                    f"{some(names)}",
+                    remedy=remedy,
+                    fixable=fixable,
+                )
             )
-        )
     return found
 
 

@@ -49,7 +49,11 @@ _OWNER = re.compile(r".*@(?P<host>[^@]+):(?P<pid>[0-9]+)")
 _NAMED: tuple[tuple[Kind, str], ...] = (
     ("text", "SELECT DISTINCT text_pack FROM parses WHERE text_pack IS NOT NULL"),
     ("thumbnail", "SELECT DISTINCT thumbnail FROM parses WHERE thumbnail IS NOT NULL"),
-    ("thumbnail", "SELECT DISTINCT thumbnail FROM archive_entries WHERE thumbnail <> ''"),
+    # Of what is visible: an earlier entry may name one that was lost and replaced.
+    (
+        "thumbnail",
+        "SELECT DISTINCT thumbnail FROM archive_entries WHERE thumbnail <> '' AND valid_to IS NULL",
+    ),
     ("source", "SELECT DISTINCT checksum FROM records"),
     ("manifest", "SELECT artifact FROM manifests"),
     ("request", "SELECT request_artifact FROM batches"),
@@ -57,8 +61,10 @@ _NAMED: tuple[tuple[Kind, str], ...] = (
     ("result", "SELECT artifact FROM result_files"),
     ("frame", "SELECT collected_artifact FROM batches WHERE collected_artifact IS NOT NULL"),
     ("frame", "SELECT staging_artifact FROM batches WHERE staging_artifact IS NOT NULL"),
+    ("frame", "SELECT places_artifact FROM batches WHERE places_artifact IS NOT NULL"),
     ("frame", "SELECT collected_artifact FROM late_answers"),
     ("frame", "SELECT staging_artifact FROM late_answers WHERE staging_artifact IS NOT NULL"),
+    ("frame", "SELECT places_artifact FROM late_answers WHERE places_artifact IS NOT NULL"),
     ("report", "SELECT artifact FROM reports"),
 )
 

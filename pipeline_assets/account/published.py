@@ -1,4 +1,4 @@
-"""One published document, and the text of one of its pages, for a person to look at.
+"""One published document, now or as it was, and the text of one of its pages, for a person.
 
 Belongs here: finding them. Page text goes through `resources/access.py`, which records who looked
 and why.
@@ -6,16 +6,21 @@ and why.
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import polars as pl
+from sqlalchemy import Connection
 
 from pipeline_assets.account.documents import find_document
 from pipeline_assets.account.explain import explain
 from pipeline_assets.account.export import entry_of
 from pipeline_assets.account.known_version import known_version
 from resources.access import read_page_texts
+from resources.clock import to_text
 from resources.context import Context
+
+_SHOWN_SCHEMA = {"entry_no": pl.Int64, "version_no": pl.Int64, "valid_to": pl.String}
 
 
 class NotPublished(LookupError):
@@ -24,6 +29,16 @@ class NotPublished(LookupError):
     def __init__(self, document_id: str) -> None:
         super().__init__(
             f"{document_id} is not published. `tallybook explain {document_id!r}` says why."
+        )
+
+
+class NotPublishedThen(LookupError):
+    """The document had no visible entry at a time."""
+
+    def __init__(self, document_id: str, at: datetime) -> None:
+        super().__init__(
+            f"{document_id} was not published at {to_text(at)}. `tallybook explain "
+            f"{document_id!r}` shows when it was."
         )
 
 
@@ -45,32 +60,66 @@ class NoSuchPage(LookupError):
         super().__init__(f"{document_id} has no page {page}; pages that were read: {known}.")
 
 
-def published_entry(context: Context, document: str, key: str | None = None) -> dict[str, Any]:
-    """The visible archive entry of a document, in the shape of an exported row.
+def published_entry(
+    context: Context, document: str, key: str | None = None, as_of: datetime | None = None
+) -> dict[str, Any]:
+    """The archive entry that a document shows, or showed, in the shape of an exported row.
+
+    Entries are visible from their publication up to, and without, the moment at which they ended.
 
     Args:
         context: the open resources.
         document: its id, or an ending that no other id has.
         key: only an entry of this processing version.
+        as_of: what was visible at this (aware) time; what is visible now by default.
+
+    Returns:
+        An exported row; with `as_of` also `visible_until`, null while it is the visible one.
 
     Raises:
         UnknownDocument, AmbiguousDocument: no document, or several.
         MalformedVersionKey, VersionNeverUsed: there is no such version here.
         NotPublished: it has no visible entry.
+        NotPublishedThen: it had none at that time.
     """
     found = find_document(context, document)
     number = None if key is None else known_version(context, key).version_no
     with context.ledger.read() as connection:
-        head = context.ledger.dialect.fetch(
-            connection,
-            "SELECT h.entry_no, e.version_no FROM archive_heads h "
-            "JOIN archive_entries e ON e.entry_no = h.entry_no WHERE h.document_no = ?",
-            {"entry_no": pl.Int64, "version_no": pl.Int64},
-            (found.document_no,),
+        shown = (
+            _visible(connection, context, found.document_no)
+            if as_of is None
+            else _visible_at(connection, context, found.document_no, to_text(as_of))
         )
-        if head.is_empty() or (number is not None and head["version_no"][0] != number):
-            raise NotPublished(found.document_id)
-        return entry_of(connection, context.ledger, head["entry_no"][0])
+        if number is not None:
+            shown = shown.filter(pl.col("version_no") == number)
+        if shown.is_empty():
+            if as_of is None:
+                raise NotPublished(found.document_id)
+            raise NotPublishedThen(found.document_id, as_of)
+        entry = entry_of(connection, context.ledger, shown["entry_no"][0])
+    return entry if as_of is None else entry | {"visible_until": shown["valid_to"][0]}
+
+
+def _visible(connection: Connection, context: Context, document_no: int) -> pl.DataFrame:
+    return context.ledger.dialect.fetch(
+        connection,
+        "SELECT h.entry_no, e.version_no, e.valid_to FROM archive_heads h "
+        "JOIN archive_entries e ON e.entry_no = h.entry_no WHERE h.document_no = ?",
+        _SHOWN_SCHEMA,
+        (document_no,),
+    )
+
+
+def _visible_at(
+    connection: Connection, context: Context, document_no: int, at: str
+) -> pl.DataFrame:
+    return context.ledger.dialect.fetch(
+        connection,
+        "SELECT entry_no, version_no, valid_to FROM archive_entries WHERE document_no = ? "
+        "AND valid_from <= ? AND (valid_to IS NULL OR valid_to > ?)",
+        _SHOWN_SCHEMA,
+        (document_no, at, at),
+    )
 
 
 def page_text(

@@ -18,6 +18,7 @@ from sqlalchemy import Connection, insert, select
 from pipeline_assets.account.known_version import KnownVersion, known_version
 from pipeline_assets.account.standing import count_standings
 from pipeline_assets.account.violations import find_violations
+from pipeline_assets.quality.error_rates import SampleSummary, sample_summary
 from resources.context import Context
 from resources.ledger.engine import Ledger
 from resources.ledger.moves import batch_chain, version_chain
@@ -97,6 +98,7 @@ class Report:
         attempts: what an attempt did differently → attempts; `first` ones among them.
         late_results: lines that came back after their attempt was given up, and how many of them
             became their record's answer.
+        sample: its quality samples and the error rate found in them; None where none was drawn.
         invariant_holds: nothing is in `violations`.
         violations: what does not add up, a sentence each.
         journal: the heads of the journal.
@@ -116,6 +118,7 @@ class Report:
     pending: int
     attempts: dict[str, int]
     late_results: dict[str, int]
+    sample: SampleSummary | None
     invariant_holds: bool
     violations: tuple[str, ...]
     journal: JournalAccount
@@ -149,6 +152,7 @@ def build_report(context: Context, key: str) -> Report:
         journal = _journal(connection, ledger, version)
         attempts = _attempts(connection, ledger, version)
         late = _late_results(connection, ledger, version)
+        sample = sample_summary(connection, ledger, version.version_no)
         violations = find_violations(connection, ledger, version, standings)
     former = {state: count - standings.states.get(state, 0) for state, count in all_states.items()}
     if standings.documents != standings.expected + sum(standings.excluded.values()) + (
@@ -168,6 +172,7 @@ def build_report(context: Context, key: str) -> Report:
         pending=standings.pending,
         attempts=attempts,
         late_results=late,
+        sample=sample,
         invariant_holds=not violations,
         violations=tuple(violations),
         journal=journal,

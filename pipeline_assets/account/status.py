@@ -19,6 +19,7 @@ from pipeline_assets.account.known_version import KnownVersion, known_version
 from pipeline_assets.account.shards import is_one_of
 from pipeline_assets.account.standing import Standings, count_standings
 from pipeline_assets.operating import operating
+from pipeline_assets.quality.error_rates import SampleSummary, sample_summary
 from resources.clock import from_text
 from resources.context import Context
 from resources.ledger.batches import COMPLETE
@@ -79,6 +80,8 @@ class Status:
         backlog: what waits in front of the later stages.
         retries_due_at: when the first waiting record is due for another attempt, UTC; None if no
             record waits for one.
+        sample: its quality samples; None where none was drawn. What waits of them keeps nothing
+            from being done: the records are accepted.
     """
 
     processing_version: str
@@ -97,6 +100,7 @@ class Status:
     breaker: BreakerFacts | None = None
     backlog: tuple[QueueFacts, ...] = ()
     retries_due_at: str | None = None
+    sample: SampleSummary | None = None
 
     @property
     def done(self) -> bool:
@@ -124,6 +128,7 @@ def status(context: Context, key: str) -> Status:
         batches = _batches(connection, ledger, version)
         oldest = _oldest_open(connection, ledger, version)
         failed_canaries = count_failed(connection, version.version_no)
+        sample = sample_summary(connection, ledger, version.version_no)
     age = None
     if oldest is not None:
         age = round((context.clock() - from_text(oldest)).total_seconds(), 1)
@@ -150,6 +155,7 @@ def status(context: Context, key: str) -> Status:
         breaker=breaker,
         backlog=backlog,
         retries_due_at=first_retry(ledger, version.version_no),
+        sample=sample,
     )
 
 

@@ -28,6 +28,7 @@ retry_version = dg.define_asset_job(
         "provider_results",
         "validated_staging",
         "published_archive",
+        "quality_sample",
         "reconciliation_report",
     ),
     config={"ops": {"manifest": {"config": {"retries_only": True}}}},
@@ -43,6 +44,7 @@ advance_version = dg.define_asset_job(
         "provider_results",
         "validated_staging",
         "published_archive",
+        "quality_sample",
         "reconciliation_report",
     ),
     description="Everything after the frozen manifest, for one processing version: hand over what "

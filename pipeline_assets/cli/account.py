@@ -11,6 +11,7 @@ from pipeline_assets.account.status import Status, Waiting
 from pipeline_assets.account.violations import pending_sentence
 from pipeline_assets.cli import output
 from pipeline_assets.cli.options import counted
+from pipeline_assets.quality.error_rates import SampleSummary
 from resources.settings import Settings
 
 DONE, BROKEN, WAITS = 0, 1, 3
@@ -65,6 +66,29 @@ def print_waiting(status: Status) -> None:
     """What waits, and for whom."""
     for item in status.waiting:
         output.say(f"Waits: {_sentence(item, status)}.")
+
+
+def print_sample(sample: SampleSummary | None) -> None:
+    """What was sampled, what of it waits, and the error rate so far; nothing without a sample."""
+    if sample is None:
+        return
+    told = (
+        f"Quality sample: {counted(sample.drawn, 'record')}, {sample.waiting} of them wait for a "
+        "reviewer"
+    )
+    rate = rate_sentence(sample.rate, sample.low, sample.high)
+    if rate is not None:
+        told += f"; {sample.errors} of {sample.decided} wrong: error rate {rate}"
+    output.say(f"{told}.")
+
+
+def rate_sentence(rate: float | None, low: float | None, high: float | None) -> str | None:
+    """An error rate with its interval; None before the first decision."""
+    if rate is None or low is None or high is None:
+        return None
+    if low == high:
+        return f"{rate:.1%} (every record was looked at)"
+    return f"{rate:.1%} (95 % interval: {low:.1%} to {high:.1%})"
 
 
 def next_steps(status: Status, settings: Settings, examples: dict[str, str]) -> list[str]:

@@ -23,13 +23,19 @@ from pipeline_assets.cli import (
     alerts,
     batch,
     canary,
+    compare,
     dead_letter,
     doctor,
     explain,
     export,
     operating,
     outcomes,
+    outlets,
+    promote,
+    quality,
     report,
+    review,
+    rollback,
     run,
     search,
     show,
@@ -56,7 +62,10 @@ for _module, _name in (
     (search, "search"),
     (show, "show"),
     (explain, "explain"),
+    (promote, "promote"),
+    (rollback, "rollback"),
     (export, "export"),
+    (compare, "compare"),
     (versions, "versions"),
     (doctor, "doctor"),
     (about, "about"),
@@ -68,6 +77,9 @@ app.add_typer(alerts.alerts_app, name="alerts")
 app.add_typer(batch.batch_app, name="batch")
 app.add_typer(canary.canary_app, name="canary")
 app.add_typer(dead_letter.dead_letter_app, name="dead-letter")
+app.add_typer(outlets.outlets_app, name="outlets")
+app.add_typer(quality.quality_app, name="quality")
+app.add_typer(review.review_app, name="review")
 app.add_typer(operating.settings_app, name="settings")
 
 

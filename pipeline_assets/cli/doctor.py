@@ -10,6 +10,7 @@ from pipeline_assets.cli.options import JsonOption, StateOption, make_settings, 
 
 if TYPE_CHECKING:
     from pipeline_assets.account.integrity import Problem
+    from resources.context import Context
     from resources.settings import Settings
 
 NOTE = "note"
@@ -39,6 +40,8 @@ def doctor_command(
         ]
         # Leases of dead workers first: what they hold cannot be mended.
         mended = integrity.fix(context, problems) + health.mend(context, problems) if fix else []
+        if fix:
+            mended += _render(context, problems)
     if fix and any(problem.kind == "leftover_run" for problem in problems):
         mended += _close_runs(settings, problems)
     left = [problem for problem in problems if problem not in mended]
@@ -49,6 +52,27 @@ def doctor_command(
             output.say(f"mended: {problem.what}")
         _print(left)
     return 1 if any(problem.broken for problem in left) else 0
+
+
+def _render(context: Context, problems: list[Problem]) -> list[Problem]:
+    """Render lost thumbnails again; returns the problems that are gone by that."""
+    from pipeline_assets.account import health, integrity
+    from pipeline_assets.account.archive_repairs import mend_thumbnails
+    from pipeline_assets.ingest.thumbnails import render_lost
+
+    if any(problem.kind == "parser" for problem in problems):
+        return []
+    report = render_lost(context)
+    if not report.rendered:
+        return []
+    if report.other:
+        mend_thumbnails(context)
+    still = [*integrity.diagnose(context), *health.look(context)]
+    return [
+        problem
+        for problem in problems
+        if problem.kind in ("lost_thumbnail", "missing_artifact") and problem not in still
+    ]
 
 
 def _print(left: list[Problem]) -> None:

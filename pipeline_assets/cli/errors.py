@@ -58,16 +58,28 @@ def known_message(error: Exception) -> str | None:
 
 def _told_by_themselves() -> tuple[type[Exception], ...]:
     from pipeline_assets.account.documents import AmbiguousDocument, UnknownDocument
-    from pipeline_assets.account.published import NoSuchPage, NoText, NotPublished
+    from pipeline_assets.account.moments import UnreadableMoment
+    from pipeline_assets.account.published import (
+        NoSuchPage,
+        NoText,
+        NotPublished,
+        NotPublishedThen,
+    )
     from pipeline_assets.account.search import NothingToSearchFor
+    from pipeline_assets.account.whole_file import FileRefused
     from pipeline_assets.alerting.channels import NoChannel
     from pipeline_assets.cli.alerts import NoOpenAlert, NoReason
     from pipeline_assets.cli.operating import NotInState
     from pipeline_assets.cli.options import NothingHere
+    from pipeline_assets.cli.outlets import NothingToRetry
     from pipeline_assets.cli.run import RunFailed
     from pipeline_assets.cli.run_lock import StateInUse
+    from pipeline_assets.compare.compare import SameVersion, UnclearCondition
     from pipeline_assets.expected_errors import EXPECTED_ERRORS
+    from pipeline_assets.outlets.http import NoOutlet
+    from pipeline_assets.publish.rollback import NoSuchArchiveVersion, NotShowable
     from pipeline_assets.recovery import dead_letter_choice, dead_letters
+    from pipeline_assets.review.errors import ReviewError
     from resources.ledger.moves import MoveRefused, StateChanged
 
     # Dagster takes a second to import; who never imported it cannot have met its error.
@@ -82,20 +94,30 @@ def _told_by_themselves() -> tuple[type[Exception], ...]:
         dead_letters.OwnerRefused,
         dead_letters.ReasonMissing,
         AmbiguousDocument,
+        FileRefused,
         MoveRefused,
         NoChannel,
         NoOpenAlert,
+        NoOutlet,
         NoReason,
+        NoSuchArchiveVersion,
         NoSuchPage,
         NoText,
         NotPublished,
+        NotPublishedThen,
+        NotShowable,
         NothingHere,
+        NothingToRetry,
         NothingToSearchFor,
         NotInState,
+        ReviewError,
         RunFailed,
+        SameVersion,
         StateChanged,
         StateInUse,
+        UnclearCondition,
         UnknownDocument,
+        UnreadableMoment,
     )
 
 

@@ -174,6 +174,8 @@ def _print_attempt(attempt: dict[str, Any]) -> None:
         )
         for line in attempt["results"]
     ]
+    if attempt["repairs"]:
+        rows.append(("repaired", _repaired(attempt["repairs"])))
     if disposition is not None:
         why = ", ".join(filter(None, [disposition["failure_class"], disposition["diagnostics"]]))
         rows.append(("disposition", disposition["disposition"] + (f" ({why})" if why else "")))
@@ -199,7 +201,33 @@ def _print_attempt(attempt: dict[str, Any]) -> None:
         )
         for finding in attempt["findings"]
     ]
+    rows += _reviewed(attempt["reviews"])
     output.facts(rows, 2)
+
+
+def _repaired(repairs: list[dict[str, Any]]) -> str:
+    """Every repair, and the answer's text before the first and after the last by its digest."""
+    made = ", ".join(f"{repair['rule']} {repair['rule_version']}" for repair in repairs)
+    before, after = repairs[0]["before_digest"], repairs[-1]["after_digest"]
+    return f"{made} (text {before[:12]}… → {after[:12]}…)"
+
+
+def _reviewed(reviews: list[dict[str, Any]]) -> list[tuple[str, object]]:
+    """Each review with every act on it."""
+    from pipeline_assets.cli import output
+
+    rows: list[tuple[str, object]] = []
+    for review in reviews:
+        sample = f" {review['sample']}" if review["sample"] else ""
+        opened = f"{review['kind'].replace('_', ' ')}{sample}, {output.local(review['opened_at'])}"
+        rows.append((f"review {review['review']}", f"opened by {opened}"))
+        rows += [
+            ("", f"{act['act']} by {act['who']}, {output.local(act['at'])}: {act['reason']}")
+            for act in review["acts"]
+        ]
+        if review["corrected_digest"] is not None:
+            rows.append(("", f"corrected values {review['corrected_digest']}"))
+    return rows
 
 
 def _decided(decision: dict[str, Any]) -> str:

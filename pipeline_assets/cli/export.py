@@ -1,10 +1,11 @@
-"""`tallybook export`: the published archive, one JSON object a line."""
+"""`tallybook export`: the published archive as JSON lines, Parquet or CSV."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -17,14 +18,43 @@ from pipeline_assets.cli.options import (
     open_existing,
 )
 
+Format = Literal["jsonl", "parquet", "csv"]
+_BY_ENDING: dict[str, Format] = {".parquet": "parquet", ".csv": "csv"}
+
 
 def export_command(
     to: Annotated[
         Path | None,
         typer.Option(
+            "--out",
             "--output",
             metavar="FILE",
             help="Write to a file, whole or not at all.",
+            show_default=False,
+        ),
+    ] = None,
+    form: Annotated[
+        Format | None,
+        typer.Option(
+            "--format",
+            help="jsonl, parquet or csv [default: by the end of FILE, else jsonl].",
+            show_default=False,
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
+    raw: Annotated[
+        bool,
+        typer.Option(
+            "--raw",
+            help="CSV: leave values alone that a spreadsheet would take for a formula.",
+        ),
+    ] = False,
+    as_of: Annotated[
+        str | None,
+        typer.Option(
+            "--as-of",
+            metavar="TIME",
+            help="What was published at this time (ISO 8601; local unless it has a zone).",
             show_default=False,
         ),
     ] = None,
@@ -32,42 +62,79 @@ def export_command(
     state: StateOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Print every published document with its evidence and provenance, one JSON object a line.
+    """Give every published document with its evidence and provenance, sorted by document_id.
 
-    Without --version, entries of all processing versions. --json changes nothing: the export is
-    JSON lines anyway.
+    Without --version, entries of all processing versions. --json is the same as --format jsonl.
+    CSV is flat, without evidence; a value that a spreadsheet would take for a formula gets an
+    apostrophe before it.
     """
     from pipeline_assets.account.export import export_entries
+    from pipeline_assets.account.moments import parse_moment
     from pipeline_assets.cli import output
 
+    chosen = _format(form, to, json)
+    if raw and chosen != "csv":
+        raise typer.BadParameter("--raw goes with --format csv")
+    moment = None if as_of is None else parse_moment(as_of)
     settings = make_settings(state=state, version=version)
     with open_existing(settings) as context:
-        rows = export_entries(context, version)
+        rows = export_entries(context, version, moment)
         if to is None:
-            output.emit_json_lines(rows)
+            _print(rows, chosen, raw=raw)
             return 0
-        written = _write(to.expanduser(), rows)
+        written = _write(to.expanduser(), rows, chosen, force=force, raw=raw)
     output.say(f"{counted(written, 'document')} written to {to}")
     return 0
 
 
-def _write(file: Path, rows: Iterable[dict[str, Any]]) -> int:
-    """Write beside the file and rename, so that a reader never sees half of it."""
-    import tempfile
+def _format(given: Format | None, to: Path | None, json: bool) -> Format:
+    if json and given not in (None, "jsonl"):
+        raise typer.BadParameter(f"--json means --format jsonl, and --format is {given}")
+    if given is None and to is not None and not json:
+        given = _BY_ENDING.get(to.suffix.lower())
+    if given == "parquet" and to is None:
+        raise typer.BadParameter("--format parquet needs --out FILE: it cannot be printed")
+    return given or "jsonl"
 
+
+def _print(rows: Iterable[dict[str, Any]], form: Format, *, raw: bool) -> None:
+    from pipeline_assets.account.export_tables import csv_lines
+    from pipeline_assets.account.plain_text import lines
+    from pipeline_assets.cli import output
+
+    if form == "jsonl":
+        output.emit_json_lines(rows)
+        return
+    # What may move a terminal's cursor is escaped there alone: a pipe gets the values as they are.
+    on_terminal = sys.stdout.isatty()
+    for line in csv_lines(rows, raw=raw):
+        output.say_text(f"{lines(line.removesuffix(_END))}{_END}" if on_terminal else line)
+
+
+_END = "\r\n"
+
+
+def _write(
+    file: Path, rows: Iterable[dict[str, Any]], form: Format, *, force: bool, raw: bool
+) -> int:
+    from pipeline_assets.account.export_tables import csv_lines, write_parquet
+    from pipeline_assets.account.whole_file import whole_file
     from pipeline_assets.cli.output import json_line
 
+    with whole_file(file, force=force) as fresh:
+        if form == "parquet":
+            return write_parquet(rows, fresh)
+        if form == "csv":
+            # The first line holds the names of the columns.
+            return _write_text(fresh, csv_lines(rows, raw=raw)) - 1
+        return _write_text(fresh, (json_line(row) for row in rows))
+
+
+def _write_text(file: Path, lines: Iterator[str]) -> int:
     written = 0
-    with tempfile.NamedTemporaryFile(
-        "w", encoding="utf-8", dir=file.parent, prefix=f".{file.name}.", delete=False
-    ) as fresh:
-        try:
-            for row in rows:
-                fresh.write(json_line(row))
-                written += 1
-            fresh.flush()
-            Path(fresh.name).replace(file)
-        except BaseException:
-            Path(fresh.name).unlink(missing_ok=True)
-            raise
+    # No translation of line ends: CSV brings its own.
+    with file.open("w", encoding="utf-8", newline="") as stream:
+        for line in lines:
+            stream.write(line)
+            written += 1
     return written

@@ -34,7 +34,7 @@ VersionOption = Annotated[
     typer.Option(
         "--version",
         metavar="KEY",
-        help="Processing version [default: manuals-baseline-1].",
+        help="Processing version [default: manuals-baseline-2].",
         show_default=False,
     ),
 ]

@@ -18,7 +18,12 @@ def report_command(
     from pipeline_assets.account.report import build_report
     from pipeline_assets.account.status import status
     from pipeline_assets.cli import output
-    from pipeline_assets.cli.account import exit_status, print_outcomes, print_waiting
+    from pipeline_assets.cli.account import (
+        exit_status,
+        print_outcomes,
+        print_sample,
+        print_waiting,
+    )
 
     settings = make_settings(state=state, version=version)
     with open_existing(settings) as context:
@@ -47,5 +52,6 @@ def report_command(
             ("state", "records"),
             list(account.former.items()),
         )
+    print_sample(account.sample)
     print_waiting(now)
     return exit_status(account, now)

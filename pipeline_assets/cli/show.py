@@ -31,18 +31,31 @@ def show_command(
     why: Annotated[
         str, typer.Option(metavar="REASON", help="Why the page is looked at, for the record.")
     ] = "tallybook show",
+    as_of: Annotated[
+        str | None,
+        typer.Option(
+            "--as-of",
+            metavar="TIME",
+            help="Show what was published at this time (ISO 8601; local unless it has a zone).",
+            show_default=False,
+        ),
+    ] = None,
     version: VersionOption = None,
     state: StateOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Show what is published of a document, or the text of a page."""
+    """Show what is, or was, published of a document, or the text of a page."""
+    from pipeline_assets.account.moments import parse_moment
     from pipeline_assets.account.published import page_text, published_entry
     from pipeline_assets.cli import output
 
+    if page is not None and as_of is not None:
+        raise typer.BadParameter("--page shows the present bytes; it does not go with --as-of")
+    moment = None if as_of is None else parse_moment(as_of)
     settings = make_settings(state=state, version=version)
     with open_existing(settings) as context:
         if page is None:
-            entry = published_entry(context, document, version)
+            entry = published_entry(context, document, version, moment)
         else:
             entry = page_text(context, document, page, settings.version, who=_user(), why=why)
     if json:
@@ -73,6 +86,15 @@ def _print_page(entry: dict[str, Any]) -> None:
     output.say_text(lines(entry["text"]))
 
 
+def _until(entry: dict[str, Any]) -> list[tuple[str, object]]:
+    """Of a look into the past: when that ended."""
+    from pipeline_assets.cli import output
+
+    if "visible_until" not in entry:
+        return []
+    return [("visible until", output.local(entry["visible_until"]) or "now")]
+
+
 def _print(entry: dict[str, Any]) -> None:
     from pipeline_assets.cli import output
 
@@ -82,6 +104,7 @@ def _print(entry: dict[str, Any]) -> None:
             ("document", entry["document_id"]),
             ("published", output.local(entry["published_at"])),
             ("archive version", entry["archive_version"]),
+            *_until(entry),
         ]
     )
     for name in ("title", "product_identifiers", "language", "description"):

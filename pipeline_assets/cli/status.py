@@ -26,7 +26,7 @@ def status_command(
     """Show how far every stage is, what is open, and what waits for a person."""
     from pipeline_assets.account.status import status
     from pipeline_assets.cli import output
-    from pipeline_assets.cli.account import DONE, WAITS, options_of, print_waiting
+    from pipeline_assets.cli.account import DONE, WAITS, options_of, print_sample, print_waiting
 
     settings = make_settings(state=state, version=version)
     with open_existing(settings) as context:
@@ -36,6 +36,7 @@ def status_command(
     else:
         _print(now)
         _print_holds(now, options_of(settings))
+        print_sample(now.sample)
         print_waiting(now)
         if now.done:
             output.say("Nothing waits.")

@@ -24,6 +24,13 @@ COLLECTED_COLUMNS = dg.TableSchema(
         dg.TableColumn("answer", "String", "what the provider answered"),
     ]
 )
+COLLECTED_LINEAGE = dg.TableColumnLineage(
+    {
+        "attempt_no": [dg.TableColumnDep(dg.AssetKey("provider_batches"), "request_artifact")],
+        "record_no": [dg.TableColumnDep(dg.AssetKey("manifest"), "record_id")],
+        "answer": [dg.TableColumnDep(dg.AssetKey("provider_batches"), "request_artifact")],
+    }
+)
 
 
 @dg.asset(
@@ -33,7 +40,10 @@ COLLECTED_COLUMNS = dg.TableSchema(
     kinds={"json", "parquet"},
     owners=["team:archive"],
     code_version="1",
-    metadata={"dagster/column_schema": COLLECTED_COLUMNS},
+    metadata={
+        "dagster/column_schema": COLLECTED_COLUMNS,
+        "dagster/column_lineage": COLLECTED_LINEAGE,
+    },
 )
 def provider_results(
     context: dg.AssetExecutionContext, tallybook: ContextResource

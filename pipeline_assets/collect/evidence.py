@@ -6,12 +6,12 @@ belong here: the decision itself, and writing what it means (`settle.py`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 
 from pipeline_assets.collect.observe import OBSERVED_SCHEMA, observe
-from pipeline_assets.collect.reconcile import Reconciliation, reconcile
+from pipeline_assets.collect.reconcile import REPAIRED_SCHEMA, Reconciliation, reconcile
 from pipeline_assets.failures import unanswered
 from pipeline_assets.providers import result_reader
 from pipeline_assets.versions import OpenVersion
@@ -48,15 +48,17 @@ def reconcile_batch(
         again = has_parents(connection, batch.batch_no)
         earlier = earlier_attempts(connection, context.ledger, batch) if again else None
     _verify_manifest(context, batch, expected, verified)
-    return reconcile(
+    observed = _observed(context, version, batch)
+    outcome = reconcile(
         _named(expected),
-        _observed(context, version, batch),
+        observed.drop("repairs"),
         batch.batch_key,
         batch.first_attempt_no,
         unanswered(batch.provider_outcome, batch.error_class, batch.error_code),
         earlier=None if earlier is None else _with_ids(_named(earlier)),
         count_identical_once=version.workload.identical_duplicates == "count_once",
     )
+    return replace(outcome, repairs=_repairs(observed))
 
 
 def _observed(context: Context, version: OpenVersion, batch: Batch) -> pl.DataFrame:
@@ -67,9 +69,34 @@ def _observed(context: Context, version: OpenVersion, batch: Batch) -> pl.DataFr
         context.artifacts.verify("result", artifact)
         with context.artifacts.open("result", artifact) as stream:
             frames.append(
-                observe(reader, workload.check_answer, file_no, stream, echoed=workload.echoed)
+                observe(
+                    reader,
+                    workload.check_answer,
+                    file_no,
+                    stream,
+                    echoed=workload.echoed,
+                    repairs=version.acceptance.repairs,
+                )
             )
     return pl.concat(frames)
+
+
+def _repairs(observed: pl.DataFrame) -> pl.DataFrame:
+    """What was mended, one row a repair (`REPAIRED_SCHEMA`)."""
+    mended = observed.filter(pl.col("repairs").is_not_null())
+    if mended.is_empty():
+        return pl.DataFrame(schema=REPAIRED_SCHEMA)
+    return (
+        mended.select(
+            "result_file_no",
+            "line",
+            "repairs",
+            ordinal=pl.int_ranges(0, pl.col("repairs").list.len(), dtype=pl.Int64),
+        )
+        .explode("repairs", "ordinal", empty_as_null=False)
+        .unnest("repairs")
+        .select(list(REPAIRED_SCHEMA))
+    )
 
 
 def _named(attempts: pl.DataFrame) -> pl.DataFrame:

@@ -6,12 +6,13 @@ belong here: matching lines with the manifest (`reconcile.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import BinaryIO
 
 import polars as pl
 
-from pipeline_assets.failures import classify
+from pipeline_assets.failures import Verdict, classify
+from pipeline_assets.workloads.workload import Repair
 from resources.ledger.frames import frame_of
 from resources.providers.port import MalformedLine, ResultReader, split_lines
 
@@ -31,9 +32,20 @@ OBSERVED_SCHEMA = {
     "input_tokens": pl.Int64,
     "output_tokens": pl.Int64,
     "cached_tokens": pl.Int64,
+    "repairs": pl.List(
+        pl.Struct(
+            {
+                "rule": pl.String,
+                "rule_version": pl.Int64,
+                "before_digest": pl.String,
+                "after_digest": pl.String,
+            }
+        )
+    ),
 }
 """One row a line; `custom_id` is null for a malformed one; `reference` is what the answer of a
-success calls its document, null where it does not say; `body` tells equal lines from others."""
+success calls its document, null where it does not say; `body` tells equal lines from others;
+`repairs` is what was mended in the answer's form, in order, null for nearly all."""
 
 _READ_SCHEMA = {name: dtype for name, dtype in OBSERVED_SCHEMA.items() if name != "reference"}
 
@@ -47,6 +59,7 @@ def observe(
     stream: BinaryIO,
     *,
     echoed: Callable[[pl.Expr], pl.Expr] | None = None,
+    repairs: Sequence[Repair] = (),
 ) -> pl.DataFrame:
     """Every line of a result file (`OBSERVED_SCHEMA`), in file order.
 
@@ -56,6 +69,7 @@ def observe(
         result_file_no: the file's number.
         stream: its bytes.
         echoed: the workload's (`Workload.echoed`); without it every `reference` is null.
+        repairs: of an answer's form, those of the version's acceptance.
     """
     rows = []
     for line in split_lines(stream):
@@ -63,9 +77,9 @@ def observe(
         try:
             result = provider.read_line(line.data)
         except MalformedLine as error:
-            rows.append((*place, None, None, None, str(error), None, _mark(line.data), *[None] * 4))
+            rows.append((*place, None, None, None, str(error), None, _mark(line.data), *[None] * 5))
             continue
-        verdict = classify(result, check_answer)
+        verdict = classify(result, check_answer, repairs)
         rows.append(
             (
                 *place,
@@ -79,12 +93,25 @@ def observe(
                 result.input_tokens,
                 result.output_tokens,
                 result.cached_tokens,
+                _told_repairs(verdict) if verdict.repairs else None,
             )
         )
     frame = frame_of(rows, _READ_SCHEMA)
     # For the whole column at once: a second decoding of every line would cost far more.
     reference = pl.lit(None, pl.String) if echoed is None else echoed(pl.col("answer"))
     return frame.with_columns(reference=reference).select(list(OBSERVED_SCHEMA))
+
+
+def _told_repairs(verdict: Verdict) -> list[dict[str, object]]:
+    return [
+        {
+            "rule": made.rule,
+            "rule_version": made.version,
+            "before_digest": made.before,
+            "after_digest": made.after,
+        }
+        for made in verdict.repairs
+    ]
 
 
 def _storable(name: str | None) -> str | None:

@@ -11,7 +11,7 @@ file and line.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import polars as pl
@@ -48,6 +48,17 @@ _RESULT = (
     "cached_tokens",
 )
 
+REPAIRED_SCHEMA = {
+    "result_file_no": pl.Int64,
+    "line": pl.Int64,
+    "ordinal": pl.Int64,
+    "rule": pl.String,
+    "rule_version": pl.Int64,
+    "before_digest": pl.String,
+    "after_digest": pl.String,
+}
+"""One row a repair of a line's answer; `ordinal` counts from 0 within the line."""
+
 
 @dataclass(frozen=True)
 class Reconciliation:
@@ -65,6 +76,7 @@ class Reconciliation:
             answer, model_revision, input_tokens, output_tokens, cached_tokens. Conflicting lines
             are not among them, and a misrouted one has no answer.
         anomalies: kind → lines; and `missing_result` → attempts.
+        repairs: what was mended in the form of answers (`REPAIRED_SCHEMA`), of any line.
     """
 
     dispositions: pl.DataFrame
@@ -72,6 +84,7 @@ class Reconciliation:
     answers: pl.DataFrame
     late: pl.DataFrame
     anomalies: dict[str, int]
+    repairs: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=REPAIRED_SCHEMA))
 
 
 def reconcile(
@@ -90,7 +103,7 @@ def reconcile(
         expected: attempt_no, record_no of the manifest's share, contiguous attempt numbers; and
             `reference`, what the request called the document. Without that column no answer to
             these attempts is taken for misrouted.
-        observed: lines (`observe.OBSERVED_SCHEMA`).
+        observed: lines (`observe.OBSERVED_SCHEMA`, of which `repairs` decides nothing).
         batch_key: what the custom ids of this batch start with.
         first_attempt_no: the attempt of index 0.
         without_line: what a missing line means, by how the job ended.

@@ -23,7 +23,7 @@ from pipeline_assets.collect.collect_batches import (
 from pipeline_assets.collect.evidence import Verified, reconcile_batch
 from pipeline_assets.collect.late import LATE_SCHEMA, choose_late
 from pipeline_assets.collect.reconcile import Reconciliation
-from pipeline_assets.collect.settle import TRIES, write_late
+from pipeline_assets.collect.settle import TRIES, write_late, write_repairs
 from pipeline_assets.provider_jobs.clients import LazyClient
 from pipeline_assets.provider_jobs.life import RemoteFiles
 from pipeline_assets.provider_jobs.operate import NotNow
@@ -138,6 +138,7 @@ def _use_late(
             _lines_of(outcome, late, fresh).select(list(RESULT_SCHEMA)),
             pl.DataFrame(schema=DISPOSITION_SCHEMA),
         )
+        write_repairs(connection, context, outcome.repairs, used)
         write_late(connection, context, batch, late, artifact)
     return f"{late.height} late results, {used.height} of them used"
 

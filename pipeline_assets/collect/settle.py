@@ -38,6 +38,7 @@ from resources.ledger.dead_letters import close_dead_letters, open_dead_letters
 from resources.ledger.late import store_late_answers, store_late_results
 from resources.ledger.leases import Lease, fenced
 from resources.ledger.moves import MoveRefused, batch_chain, move_batch, move_records
+from resources.ledger.repairs import store_repairs
 from resources.ledger.results import (
     DISPOSITION_SCHEMA,
     RESULT_SCHEMA,
@@ -147,6 +148,13 @@ def _settle(
             )
             return Settled(whole=False, state="incident", decisions={})
         attempt.commit()
+        write_repairs(
+            connection,
+            context,
+            outcome.repairs,
+            outcome.dispositions.filter(pl.col("disposition") == "succeeded"),
+        )
+        write_repairs(connection, context, outcome.repairs, used)
         update_batch(
             connection,
             lease,
@@ -194,6 +202,24 @@ def write_incident(connection: Connection, context: Context, batch: Batch, reaso
         f"{batch.batch_id}",
         cause.at,
     )
+
+
+def write_repairs(
+    connection: Connection, context: Context, repairs: pl.DataFrame, answered: pl.DataFrame
+) -> None:
+    """Record what was mended in the answers of lines.
+
+    Args:
+        connection: inside the fenced transaction.
+        context: the open resources.
+        repairs: those of a reconciliation.
+        answered: attempt_no, result_file_no, line of the lines that are answers.
+    """
+    if repairs.is_empty():
+        return
+    place = ["result_file_no", "line"]
+    made = repairs.join(answered.select("attempt_no", *place), on=place, how="inner")
+    store_repairs(connection, context.ledger, made)
 
 
 def write_late(

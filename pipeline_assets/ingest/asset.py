@@ -34,7 +34,11 @@ TEXT_COLUMNS = dg.TableSchema(
     ]
 )
 TEXT_LINEAGE = dg.TableColumnLineage(
-    {"checksum": [dg.TableColumnDep(dg.AssetKey("source_documents"), "checksum")]}
+    {
+        # The bytes that a checksum names give everything else.
+        name: [dg.TableColumnDep(dg.AssetKey("source_documents"), "checksum")]
+        for name in ("checksum", "page", "origin", "offset", "text")
+    }
 )
 
 

@@ -37,6 +37,7 @@ MANIFEST_COLUMNS = dg.TableSchema(
 )
 MANIFEST_LINEAGE = dg.TableColumnLineage(
     {
+        "record_id": [dg.TableColumnDep(dg.AssetKey("source_documents"), "document_id")],
         "business_key": [dg.TableColumnDep(dg.AssetKey("source_documents"), "document_id")],
         "source_checksum": [dg.TableColumnDep(dg.AssetKey("parsed_documents"), "checksum")],
         "request_digest": [dg.TableColumnDep(dg.AssetKey("parsed_documents"), "text")],

@@ -15,6 +15,10 @@ from pipeline_assets.versions import open_version
 from resources.context_resource import ContextResource
 
 NOTHING_TO_DO = "nothing to do: no accepted record is unpublished"
+WAITING = (
+    "{count} records wait: the version publishes by command only (operating setting promote). "
+    "To publish them: tallybook promote {key} --reason TEXT"
+)
 ARCHIVE_COLUMNS = dg.TableSchema(
     columns=[
         dg.TableColumn("document_id", "String", "the document that the entry describes"),
@@ -32,6 +36,11 @@ ARCHIVE_LINEAGE = dg.TableColumnLineage(
     {
         name: [dg.TableColumnDep(dg.AssetKey("validated_staging"), "content")]
         for name in ("title", "product_identifiers", "language", "description")
+    }
+    | {
+        "document_id": [dg.TableColumnDep(dg.AssetKey("source_documents"), "document_id")],
+        "record_id": [dg.TableColumnDep(dg.AssetKey("manifest"), "record_id")],
+        "thumbnail": [dg.TableColumnDep(dg.AssetKey("source_documents"), "checksum")],
     }
 )
 
@@ -53,7 +62,8 @@ def published_archive(
 ) -> dg.MaterializeResult:
     """Accepted results: metadata record, search entry and thumbnail, together or not at all.
 
-    Only what the ledger says is accepted is published, whatever ran before.
+    Only what the ledger says is accepted is published, whatever ran before. A version whose
+    promote policy is manual publishes by command; what waits for that is told here.
     """
     started = time.monotonic()
     with tallybook.open() as opened:
@@ -68,11 +78,15 @@ def published_archive(
         "delivered before": report.already,
         "replaced": report.replaced,
         "restored": report.restored,
+        "corrected": report.corrected,
+        "waiting for a promotion": report.waiting,
         "superseded": report.superseded,
         "review backlog": numbers.in_state("awaiting_review"),
         "seconds": round(time.monotonic() - started, 3),
     }
-    if not report.published + report.already + report.superseded + report.restored:
+    if report.waiting:
+        metadata["note"] = WAITING.format(count=report.waiting, key=context.partition_key)
+    elif not report.changed:
         metadata["note"] = NOTHING_TO_DO
     context.log.info(f"{report.published} published, {numbers.in_state('published')} in all")
     return dg.MaterializeResult(data_version=dg.DataVersion(content), metadata=metadata)

@@ -1,24 +1,22 @@
 """Publishing what the ledger says is accepted, a batch at a time, each shard whole or not at all.
 
-Belongs here: reading accepted records with their staged values, and the transaction. Does not
-belong here: the archive's rows (`resources/ledger/archive.py`), acceptance (`accept`).
-
-Only the ledger's word counts: a record that is not `accepted` there is never published, whatever
-a staging file says, so that this stage run alone can leak nothing.
+Belongs here: the transaction, and what of a batch is published in it. Does not belong here: the
+archive's rows (`resources/ledger/archive.py`), proving acceptance (`candidates.py`), publishing
+by command (`promote.py`).
 """
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, replace
 
 import polars as pl
 from sqlalchemy import Connection
 
 from pipeline_assets.parser_settings import parser_settings
+from pipeline_assets.publish.candidates import candidates_of
+from pipeline_assets.publish.corrections import show_corrections, waiting_corrections
 from pipeline_assets.publish.restore_current import restore_current
 from pipeline_assets.versions import OpenVersion
-from resources.artifacts import ArtifactMissing
 from resources.context import Context
 from resources.contracts import STAGING, read_frame
 from resources.garbage import without_garbage_collector
@@ -28,38 +26,19 @@ from resources.ledger.archive import (
     lock_archive,
     publish_entries,
 )
+from resources.ledger.archive_changes import OpenChange, open_change
+from resources.ledger.archive_visibility import accepted_again, show_again
 from resources.ledger.batches import COMPLETE, Batch, find_batches
 from resources.ledger.judgements import (
     accepted_of_batch,
     accepted_of_late,
     has_record_in_state,
     late_record_in_state,
-    reviewed_records,
 )
 from resources.ledger.late import find_late_answers
 from resources.ledger.leases import Lease, LeaseHeld, fenced, held
-from resources.ledger.moves import batch_chain, move_records
-
-
-class StagedValuesDiffer(Exception):
-    """A staged value is not the one that was accepted."""
-
-    def __init__(self, batch_id: str, count: int) -> None:
-        super().__init__(
-            f"{count} staged values of batch {batch_id} do not have the digest that was accepted; "
-            "nothing of the batch was published. Restore the state folder from a backup."
-        )
-
-
-class AcceptanceUnproven(Exception):
-    """A record's state says accepted, and neither a judgement nor a reviewer's move does."""
-
-    def __init__(self, batch_id: str, count: int) -> None:
-        super().__init__(
-            f"{count} records of batch {batch_id} are in state 'accepted' without a judgement or a "
-            "reviewer's move that accepted them; nothing of the batch was published. Their state "
-            "was changed past the journal: restore the ledger from a backup."
-        )
+from resources.ledger.moves import Cause, batch_chain, move_records
+from resources.ledger.versions import operating_value
 
 
 @dataclass(frozen=True)
@@ -73,6 +52,8 @@ class PublishReport:
         superseded: accepted records whose document has a newer published record; never published.
         restored: documents that went back to earlier bytes and show those values again.
         busy: batches that another worker is at.
+        corrected: documents that show a reviewer's correction of what was published.
+        waiting: records that wait for a promotion by command.
     """
 
     published: int
@@ -81,10 +62,28 @@ class PublishReport:
     superseded: int = 0
     restored: int = 0
     busy: tuple[str, ...] = ()
+    corrected: int = 0
+    waiting: int = 0
+
+    @property
+    def changed(self) -> int:
+        """Records and documents that anything was done about."""
+        return self.published + self.already + self.superseded + self.restored + self.corrected
+
+    def plus(self, other: PublishReport) -> PublishReport:
+        """The counts of both; who is busy stays."""
+        return replace(
+            self,
+            published=self.published + other.published,
+            already=self.already + other.already,
+            replaced=self.replaced + other.replaced,
+            superseded=self.superseded + other.superseded,
+            restored=self.restored + other.restored,
+        )
 
 
 @dataclass(frozen=True)
-class _Staged:
+class Staged:
     """A staging frame that is published together: a batch's own, or one of late answers."""
 
     batch: Batch
@@ -93,18 +92,25 @@ class _Staged:
 
 
 def publish_accepted(context: Context, version: OpenVersion) -> PublishReport:
-    """Publish every accepted record of the version.
+    """Publish every accepted record of the version, and the corrections of published ones.
+
+    Where the version's promote policy is `manual`, nothing is published; the report says how much
+    waits for `tallybook promote`.
 
     Raises:
         AcceptanceUnproven: a state says accepted and nothing else does.
         StagedValuesDiffer: staging and judgement disagree.
+        CorrectionDiffers: a correction and its decision disagree.
         ArtifactDamaged: a staging file's bytes are not those that were judged.
         ArtifactMissing: a staging file or thumbnail is not in the store.
     """
+    with context.ledger.read() as connection:
+        if is_manual(connection, version.version_no):
+            return PublishReport(0, 0, 0, waiting=_waiting(connection, context, version))
     done = PublishReport(0, 0, 0)
     busy = []
     context.progress.start("publishing", None)
-    for staged in _staged(context, version):
+    for staged in staged_of(context, version):
         if not _has_accepted(context, staged):
             continue
         try:
@@ -116,162 +122,164 @@ def publish_accepted(context: Context, version: OpenVersion) -> PublishReport:
         except LeaseHeld:
             busy.append(staged.batch.batch_id)
             continue
-        done = PublishReport(
-            done.published + counts.published,
-            done.already + counts.already,
-            done.replaced + counts.replaced,
-            done.superseded + counts.superseded,
-        )
+        done = done.plus(counts)
         context.progress.advance(counts.published)
     context.progress.finish()
-    return replace(done, restored=restore_current(context, version), busy=tuple(busy))
+    return replace(
+        done.plus(PublishReport(0, 0, 0, restored=restore_current(context, version))),
+        corrected=_correct(context, version),
+        busy=tuple(busy),
+    )
 
 
-def _staged(context: Context, version: OpenVersion) -> list[_Staged]:
+def is_manual(connection: Connection, version_no: int) -> bool:
+    """Does the version publish by command only?"""
+    return operating_value(connection, version_no, "promote", "auto") == "manual"
+
+
+def _waiting(connection: Connection, context: Context, version: OpenVersion) -> int:
+    """Records whose values, or whose corrected or earlier values, a promotion would show."""
+    accepted = context.ledger.dialect.fetch(
+        connection,
+        "SELECT COUNT(*) FROM records r JOIN record_state s ON s.record_no = r.record_no "
+        "WHERE r.version_no = ? AND s.state = 'accepted'",
+        {"count": pl.Int64},
+        (version.version_no,),
+    ).item()
+    corrected = waiting_corrections(connection, context.ledger, version.version_no)
+    return int(accepted) + corrected.height
+
+
+def staged_of(context: Context, version: OpenVersion) -> list[Staged]:
+    """Everything of a version that was judged, by batch: each holds a shard at most."""
     batches = {
         batch.batch_no: batch
         for batch in find_batches(context.ledger, version.version_no, COMPLETE)
     }
     own = [
-        _Staged(batch, batch.staging_artifact)
+        Staged(batch, batch.staging_artifact)
         for batch in batches.values()
         if batch.staging_artifact is not None
     ]
     late = [
-        _Staged(batches[entry.batch_no], entry.staging_artifact, entry.late_no)
+        Staged(batches[entry.batch_no], entry.staging_artifact, entry.late_no)
         for entry in find_late_answers(context.ledger, version.version_no, judged=True)
         if entry.staging_artifact is not None and entry.batch_no in batches
     ]
     return own + late
 
 
-def _has_accepted(context: Context, staged: _Staged) -> bool:
+def _has_accepted(context: Context, staged: Staged) -> bool:
     with context.ledger.read() as connection:
-        if staged.late_no is None:
-            return has_record_in_state(connection, staged.batch, "accepted")
-        return late_record_in_state(connection, staged.late_no, "accepted")
+        return has_accepted(connection, staged)
 
 
-def _publish(
-    context: Context, version: OpenVersion, lease: Lease, staged: _Staged
+def has_accepted(connection: Connection, staged: Staged) -> bool:
+    """Is any record of a staging frame accepted?"""
+    if staged.late_no is None:
+        return has_record_in_state(connection, staged.batch, "accepted")
+    return late_record_in_state(connection, staged.late_no, "accepted")
+
+
+def _publish(context: Context, version: OpenVersion, lease: Lease, staged: Staged) -> PublishReport:
+    ledger = context.ledger
+    cause = context.cause("published", "publish")
+    with (
+        fenced(ledger, lease) as connection,
+        open_change(connection, "publish", version.version_no, cause) as change,
+    ):
+        lock_archive(connection, ledger)
+        if is_manual(connection, version.version_no):
+            # Somebody rolled the version back while its batches were being published.
+            return PublishReport(0, 0, 0)
+        return publish_staged(connection, context, version, staged, change, cause)
+
+
+def publish_staged(
+    connection: Connection,
+    context: Context,
+    version: OpenVersion,
+    staged: Staged,
+    change: OpenChange,
+    cause: Cause,
+    only: pl.Series | None = None,
 ) -> PublishReport:
-    batch = staged.batch
+    """Publish the accepted records of one staging frame.
+
+    Args:
+        connection: the write transaction, which holds the archive's lock.
+        context: the open resources.
+        version: their processing version.
+        staged: the frame.
+        change: the change that the new entries are part of.
+        cause: why the records are moved.
+        only: record_no of the records that are meant; all by default.
+
+    Raises:
+        see `publish_accepted`.
+    """
+    batch, ledger = staged.batch, context.ledger
     # A file changed in place would carry other values, or other search text, under a right digest.
     context.artifacts.verify("frame", staged.artifact)
     staging = read_frame(STAGING, context.artifacts.require("frame", staged.artifact))
+    accepted = (
+        accepted_of_batch(connection, ledger, batch)
+        if staged.late_no is None
+        else accepted_of_late(connection, ledger, staging)
+    )
+    if only is not None:
+        accepted = accepted.filter(pl.col("record_no").is_in(only.implode()))
     key = parser_settings(version.spec).key
-    ledger = context.ledger
-    with fenced(ledger, lease) as connection:
-        lock_archive(connection, ledger)
-        accepted = (
-            accepted_of_batch(connection, ledger, batch)
-            if staged.late_no is None
-            else accepted_of_late(connection, ledger, staging)
-        )
-        candidates = _candidates(connection, context, batch, accepted, staging, key)
-        done = delivered(connection, ledger, candidates)
-        fresh = candidates.join(done, on="record_no", how="anti", maintain_order="left")
-        older = fresh.filter((pl.col("head_record_no") > pl.col("record_no")) & ~pl.col("current"))[
-            "record_no"
-        ]
-        fresh = fresh.filter(~pl.col("record_no").is_in(older.implode()))
-        cause = context.cause("published", "publish")
+    candidates = candidates_of(connection, context, batch.batch_id, accepted, staging, key)
+    done = delivered(connection, ledger, candidates)
+    fresh = candidates.join(done, on="record_no", how="anti", maintain_order="left")
+    older = fresh.filter((pl.col("head_record_no") > pl.col("record_no")) & ~pl.col("current"))[
+        "record_no"
+    ]
+    fresh = fresh.filter(~pl.col("record_no").is_in(older.implode()))
+    replaced = 0
+    if not fresh.is_empty():
         replaced = publish_entries(
             connection,
             ledger,
             version.version_no,
             fresh.select(list(CANDIDATE_SCHEMA)),
-            cause.at,
+            change.at,
+            change.number,
         )
-        for members, target, why in (
-            (pl.concat([done["record_no"], fresh["record_no"]]), "published", cause),
-            (older, "superseded", context.cause("a newer record is published", "publish")),
-        ):
-            move_records(
-                connection,
-                ledger.dialect,
-                members,
-                "accepted",
-                target,
-                why,
-                batch_chain(batch.batch_no),
-            )
-    return PublishReport(fresh.height, done.height, replaced, older.len())
+        change.count(fresh.height, replaced)
+    again = show_again(connection, ledger, accepted_again(connection, ledger, done), change)
+    overtaken = replace(cause, reason="a newer record is published")
+    for members, target, why in (
+        (pl.concat([done["record_no"], fresh["record_no"]]), "published", cause),
+        (older, "superseded", overtaken),
+    ):
+        move_records(
+            connection,
+            ledger.dialect,
+            members,
+            "accepted",
+            target,
+            why,
+            batch_chain(batch.batch_no),
+        )
+    return PublishReport(fresh.height, done.height, replaced, older.len(), restored=again)
 
 
-def _candidates(
-    connection: Connection,
-    context: Context,
-    batch: Batch,
-    accepted: pl.DataFrame,
-    staging: pl.DataFrame,
-    parser_key: str,
-) -> pl.DataFrame:
-    """Accepted records with their values, checked against the judgement in the ledger.
-
-    `head_record_no` is the record of the same version that the archive shows for the document;
-    `current` says that the source holds the record's bytes now.
-    """
-    ledger = context.ledger
-    ledger.dialect.stage(connection, "stage_accepted", accepted.select("record_no", "attempt_no"))
-    facts = ledger.dialect.fetch(
-        connection,
-        "SELECT s.record_no, r.document_no, j.values_digest, j.outcome, p.thumbnail, e.record_no, "
-        "CASE WHEN n.entry_no IS NULL THEN 0 ELSE 1 END "
-        "FROM stage_accepted s JOIN records r ON r.record_no = s.record_no "
-        "JOIN judgements j ON j.attempt_no = s.attempt_no "
-        "JOIN parses p ON p.checksum = r.checksum AND p.parser_key = ? "
-        "LEFT JOIN source_entries n ON n.document_no = r.document_no "
-        "AND n.source_version_no = r.source_version_no AND n.to_snapshot IS NULL "
-        "LEFT JOIN archive_heads h ON h.document_no = r.document_no "
-        "LEFT JOIN archive_entries e ON e.entry_no = h.entry_no AND e.version_no = r.version_no",
-        {
-            "record_no": pl.Int64,
-            "document_no": pl.Int64,
-            "accepted_digest": pl.String,
-            "judged": pl.String,
-            "thumbnail": pl.String,
-            "head_record_no": pl.Int64,
-            "current": pl.Int64,
-        },
-        (parser_key,),
-    )
-    _require_acceptance(connection, context, batch, facts)
-    joined = accepted.join(facts, on="record_no", maintain_order="left").join(
-        staging.drop("attempt_no", "outcome"), on="record_no", maintain_order="left"
-    )
-    # Of the values themselves: a digest that stands beside them proves nothing.
-    found = [
-        None if content is None else hashlib.sha256(content.encode()).hexdigest()
-        for content in joined["content"]
-    ]
-    agreeing = joined.filter(
-        (pl.col("accepted_digest") == pl.col("values_digest"))
-        & (pl.col("accepted_digest") == pl.Series(found, dtype=pl.String))
-    )
-    if agreeing.height != accepted.height:
-        raise StagedValuesDiffer(batch.batch_id, accepted.height - agreeing.height)
-    missing = [
-        digest
-        for digest in agreeing["thumbnail"].unique()
-        if not context.artifacts.has("thumbnail", digest)
-    ]
-    if missing:
-        raise ArtifactMissing("thumbnail", missing[0])
-    first = agreeing.with_columns(
-        promotion=pl.lit(1, dtype=pl.Int64), current=pl.col("current") == 1
-    )
-    return first.select(*CANDIDATE_SCHEMA, "head_record_no", "current")
-
-
-def _require_acceptance(
-    connection: Connection, context: Context, batch: Batch, facts: pl.DataFrame
-) -> None:
-    """What the rules did not accept must have a reviewer's move in the journal."""
-    doubtful = facts.filter(pl.col("judged") != "accepted").select("record_no")
-    if doubtful.is_empty():
-        return
-    reviewed = reviewed_records(connection, context.ledger, doubtful["record_no"])
-    unproven = doubtful.join(reviewed, on="record_no", how="anti").height
-    if unproven:
-        raise AcceptanceUnproven(batch.batch_id, unproven)
+def _correct(context: Context, version: OpenVersion) -> int:
+    """Show the corrections of published records; returns how many."""
+    ledger, number = context.ledger, version.version_no
+    with ledger.read() as connection:
+        if waiting_corrections(connection, ledger, number).is_empty():
+            return 0
+    with (
+        held(ledger, f"correct:{version.key}", context.worker) as lease,
+        fenced(ledger, lease) as connection,
+        open_change(
+            connection, "correction", number, context.cause("corrected by a reviewer", "publish")
+        ) as change,
+    ):
+        lock_archive(connection, ledger)
+        if is_manual(connection, number):
+            return 0
+        return show_corrections(connection, context, number, change)

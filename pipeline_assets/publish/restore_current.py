@@ -1,7 +1,8 @@
 """Showing again what was published before: a document that went back to earlier bytes.
 
 Belongs here: finding such documents and promoting their earlier record again. Does not belong
-here: records that were never published (`publish_accepted.py`).
+here: records that were never published (`publish_accepted.py`), and going back by command
+(`rollback.py`).
 
 The record of the earlier bytes is published already and its delivery key is used up; without
 this the archive would go on showing the values of bytes that the source no longer holds. A
@@ -15,23 +16,23 @@ from sqlalchemy import Connection
 
 from pipeline_assets.versions import OpenVersion
 from resources.context import Context
-from resources.ledger.archive import CANDIDATE_SCHEMA, lock_archive, publish_entries
-from resources.ledger.archive_content import search_entries_of
+from resources.ledger.archive import lock_archive
+from resources.ledger.archive_changes import PUTS_BACK, open_change
+from resources.ledger.archive_visibility import show_again
 from resources.ledger.leases import fenced, held
 
 _FORMER_SCHEMA = {
     "record_no": pl.Int64,
-    "document_no": pl.Int64,
-    "request_digest": pl.String,
-    "content": pl.String,
-    "values_digest": pl.String,
-    "thumbnail": pl.String,
+    "entry_no": pl.Int64,
     "promotion": pl.Int64,
+    "ended_by": pl.String,
 }
 
 
 def restore_current(context: Context, version: OpenVersion) -> int:
     """Promote again every published record whose bytes are present and not shown.
+
+    What a rollback took away stays away: only a promotion by command shows it again.
 
     Returns:
         How many documents show their earlier values again.
@@ -39,45 +40,40 @@ def restore_current(context: Context, version: OpenVersion) -> int:
     Raises:
         LeaseHeld: another worker is doing the same.
     """
-    with context.ledger.read() as connection:
-        if _former(connection, context, version.version_no).is_empty():
+    ledger, number = context.ledger, version.version_no
+    with ledger.read() as connection:
+        if _former(connection, context, number).is_empty():
             return 0
+    cause = context.cause("its bytes are the document's again", "publish")
     with (
-        held(context.ledger, f"restore:{version.key}", context.worker) as lease,
-        fenced(context.ledger, lease) as connection,
+        held(ledger, f"restore:{version.key}", context.worker) as lease,
+        fenced(ledger, lease) as connection,
+        open_change(connection, "restore", number, cause) as change,
     ):
-        lock_archive(connection, context.ledger)
-        former = search_entries_of(
-            _former(connection, context, version.version_no).with_columns(
-                kept_content=pl.col("content")
-            )
-        ).rename({"kept_content": "content"})
-        publish_entries(
-            connection,
-            context.ledger,
-            version.version_no,
-            former.with_columns(pl.col("promotion") + 1).select(list(CANDIDATE_SCHEMA)),
-            context.ledger.now(),
-        )
-        return former.height
+        lock_archive(connection, ledger)
+        return show_again(connection, ledger, _former(connection, context, number), change)
 
 
-def _former(connection: Connection, context: Context, version_no: int) -> pl.DataFrame:
-    """The newest entry and delivery of each record that is current, published and not shown."""
+def _former(connection: Connection, context: Context, version_no: int) -> pl.Series:
+    """The entry to show again of each record that is current, published and not shown."""
     found = context.ledger.dialect.fetch(
         connection,
-        "SELECT r.record_no, r.document_no, d.request_digest, e.content, e.content_digest, "
-        "e.thumbnail, d.promotion FROM source_entries s "
+        "SELECT r.record_no, d.entry_no, d.promotion, c.kind FROM source_entries s "
         "JOIN records r ON r.source_version_no = s.source_version_no AND r.version_no = ? "
         "JOIN record_state st ON st.record_no = r.record_no AND st.state = 'published' "
         "JOIN archive_heads h ON h.document_no = r.document_no "
         "JOIN archive_entries shown ON shown.entry_no = h.entry_no "
         "AND shown.version_no = r.version_no AND shown.record_no <> r.record_no "
         "JOIN deliveries d ON d.record_no = r.record_no AND d.operation = 'publish' "
-        "JOIN archive_entries e ON e.entry_no = d.entry_no WHERE s.to_snapshot IS NULL",
+        "JOIN archive_entries e ON e.entry_no = d.entry_no "
+        "LEFT JOIN archive_changes c ON c.change_no = e.closed_by WHERE s.to_snapshot IS NULL",
         _FORMER_SCHEMA,
         (version_no,),
-    )
-    return found.sort("record_no", "promotion").unique(
-        "record_no", keep="last", maintain_order=True
-    )
+    ).sort("record_no", "entry_no")
+    last = found.unique("record_no", keep="last", maintain_order=True)
+    # Without `is_in`'s null for entries that ended before changes were kept.
+    undone = last.filter(pl.col("ended_by").is_in(PUTS_BACK))["record_no"]
+    # The newest values that were accepted: what was promoted again repeats some that were.
+    return found.filter(
+        (pl.col("promotion") == 1) & ~pl.col("record_no").is_in(undone.implode())
+    ).unique("record_no", keep="last", maintain_order=True)["entry_no"]

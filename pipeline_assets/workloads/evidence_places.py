@@ -10,13 +10,18 @@ Belongs here: places alone. Does not belong here: what a missing place means (th
 from __future__ import annotations
 
 import re
+from functools import lru_cache
+from itertools import starmap
+from operator import contains
 
 import polars as pl
 
-from pipeline_assets.workloads.text_folding import find_quote
+from pipeline_assets.workloads.text_folding import find_quote, fold
 from pipeline_assets.workloads.workload import PLACE_SCHEMA
 
 _SPACES = re.compile(r"\s+")
+Folds = tuple[str, str, str]
+"""White space and case folded; all folded; all folded but for hyphens at line ends."""
 
 
 def find_places(evidence: pl.DataFrame, page_texts: pl.DataFrame) -> pl.DataFrame:
@@ -73,18 +78,32 @@ def place_in(text: str, quote: str) -> tuple[int, int] | None:
     return _unflattened(text, at, at + len(wanted) - 1)
 
 
+def folds(text: str) -> Folds:
+    """A text in the forms that `place_in` compares, for many quotes against one page."""
+    flat = _SPACES.sub(" ", text).lower()
+    return flat, fold(text), fold(text, keep_line_end_hyphens=True)
+
+
+def may_stand(page: Folds, quote: Folds) -> bool:
+    """May a page with a quote's words have a place for it? Never false where `place_in` has one."""
+    return any(starmap(contains, zip(page, quote, strict=True)))
+
+
 def _exact_start() -> pl.Expr:
     """Where the quote begins as it stands, in code points; null where it does not."""
     byte = pl.col("text").str.find(pl.col("wanted"), literal=True)
     before = pl.col("text").cast(pl.Binary).bin.slice(0, byte).cast(pl.String).str.len_chars()
-    return pl.when("worded").then(before).cast(pl.Int64)
+    # The slice up to a byte that is null is the whole text.
+    return pl.when(byte.is_not_null() & pl.col("worded")).then(before).cast(pl.Int64)
 
 
 def _folded(missing: pl.DataFrame) -> pl.DataFrame:
+    # The quotes of a page follow one another, and folding it is what costs.
+    folded = lru_cache(maxsize=16)(folds)
     found = [
         (place, *spot)
-        for place, text, quote in missing.select("place", "text", "quote").iter_rows()
-        if (spot := place_in(text, quote)) is not None
+        for place, text, quote in missing.select("place", "text", "wanted").iter_rows()
+        if may_stand(folded(text), folds(quote)) and (spot := place_in(text, quote)) is not None
     ]
     return pl.DataFrame(
         found,

@@ -256,6 +256,29 @@ class CanaryDocument:
     expect_identifiers: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class CorrectedValue:
+    """A value that a reviewer gives.
+
+    Attributes:
+        value: the value, as it is to be published.
+        evidence: (page, quote) pairs that stand on those pages; empty where the reviewer alone
+            vouches for it, as for a title that text recognition did not read.
+    """
+
+    value: str
+    evidence: tuple[tuple[int, str], ...] = ()
+
+
+class CorrectionRefused(ValueError):
+    """A corrected field that could not be published; the message quotes no value."""
+
+    def __init__(self, field: str, why: str) -> None:
+        self.field = field
+        self.why = why
+        super().__init__(f"{field}: {why}")
+
+
 FIRST_PROMPT = "1"
 """The prompt of the versions that name none."""
 FIRST_ACCEPTANCE = "1"
@@ -287,6 +310,9 @@ class Workload:
             the budget almost, markers included.
         wrong_in_canary: (canary document, answer in its normal form) → fields of the answer that
             are not what the document says.
+        correct: (content as published, field → the values that a reviewer puts in its place, the
+            thresholds' bytes) → the content as it is published instead. No value means absent;
+            fields that are not named stay as they are. Raises CorrectionRefused.
     """
 
     name: str
@@ -303,6 +329,7 @@ class Workload:
     canary: Callable[[], Sequence[CanaryDocument]]
     largest_canary: Callable[[int, Callable[[Sequence[str]], list[int]]], CanaryDocument]
     wrong_in_canary: Callable[[CanaryDocument, str], list[str]]
+    correct: Callable[[str, Mapping[str, tuple[CorrectedValue, ...]], bytes], str]
 
     @property
     def prompt(self) -> bytes:

@@ -1,7 +1,11 @@
 """The archive: published entries, the head of each document, search and deliveries.
 
 Belongs here: the one transaction that publishes a shard, and what is visible. Does not belong
-here: choosing what may be published (`publish`).
+here: choosing what may be published (`publish`), and showing former entries again
+(`archive_visibility.py`).
+
+The archive is append-only: an entry is written once and ends once. Each names the change
+(`archive_changes.py`) that made it visible and the one that ended it.
 """
 
 from __future__ import annotations
@@ -60,8 +64,9 @@ def publish_entries(
     version_no: int,
     candidates: pl.DataFrame,
     at: str,
+    change_no: int,
 ) -> int:
-    """Publish candidates that were never delivered: entry, head, search and delivery together.
+    """Publish candidates of one processing version that were never delivered.
 
     Args:
         connection: the write transaction that also moves the records.
@@ -69,6 +74,26 @@ def publish_entries(
         version_no: their processing version.
         candidates: `CANDIDATE_SCHEMA`, at most one record a document.
         at: the time of publication.
+        change_no: the change that it is part of.
+
+    Returns:
+        How many earlier entries were replaced; they stay, closed, and leave the search.
+    """
+    of_version = candidates.with_columns(version_no=pl.lit(version_no, dtype=pl.Int64))
+    return show_entries(connection, ledger, of_version, at, change_no)
+
+
+def show_entries(
+    connection: Connection, ledger: Ledger, candidates: pl.DataFrame, at: str, change_no: int
+) -> int:
+    """Make new entries visible: entry, head, search and delivery together.
+
+    Args:
+        connection: the write transaction.
+        ledger: the ledger.
+        candidates: `CANDIDATE_SCHEMA` and version_no, at most one record a document.
+        at: the time of publication.
+        change_no: the change that it is part of.
 
     Returns:
         How many earlier entries were replaced; they stay, closed, and leave the search.
@@ -84,7 +109,7 @@ def publish_entries(
         .with_row_index("index")
         .with_columns(
             entry_no=pl.col("index").cast(pl.Int64) + first,
-            archive_version=pl.col("head_version").fill_null(0) + 1,
+            archive_version=pl.col("newest_version").fill_null(0) + 1,
         )
     )
     dialect.load(
@@ -97,13 +122,14 @@ def publish_entries(
             "archive_version",
             "content",
             "thumbnail",
-            version_no=pl.lit(version_no, dtype=pl.Int64),
-            promotion="promotion",
+            "version_no",
+            "promotion",
             content_digest="values_digest",
             valid_from=pl.lit(at),
+            change_no=pl.lit(change_no, dtype=pl.Int64),
         ),
     )
-    replaced = _replace_heads(connection, ledger, entries, at)
+    replaced = _replace_heads(connection, ledger, entries, at, change_no)
     dialect.add_search(
         connection,
         entries.select("entry_no", "title", "identifiers", "description", "language"),
@@ -125,18 +151,50 @@ def publish_entries(
     return replaced
 
 
+def end_entries(
+    connection: Connection, ledger: Ledger, ended: pl.DataFrame, at: str, change_no: int
+) -> None:
+    """Take documents out of the archive: their visible entries end without a successor.
+
+    Args:
+        connection: the write transaction.
+        ledger: the ledger.
+        ended: document_no, entry_no of visible entries.
+        at: when they end.
+        change_no: the change that it is part of.
+    """
+    if ended.is_empty():
+        return
+    lock_archive(connection, ledger)
+    ledger.dialect.stage(connection, "stage_replaced", ended.select("document_no", "entry_no"))
+    connection.execute(
+        text(
+            "DELETE FROM archive_heads WHERE document_no IN "
+            "(SELECT document_no FROM stage_replaced)"
+        )
+    )
+    _close(connection, ledger, at, change_no)
+
+
 def _heads(connection: Connection, ledger: Ledger, candidates: pl.DataFrame) -> pl.DataFrame:
+    """What documents show and their newest archive version; none of those that have no entry.
+
+    A document that left the archive has a newest version and shows nothing.
+    """
     ledger.dialect.stage(connection, "stage_heads", candidates.select("document_no"))
     return ledger.dialect.fetch(
         connection,
-        "SELECT h.document_no, h.entry_no, e.archive_version FROM stage_heads s "
-        "JOIN archive_heads h ON h.document_no = s.document_no "
-        "JOIN archive_entries e ON e.entry_no = h.entry_no",
-        {"document_no": pl.Int64, "head_entry": pl.Int64, "head_version": pl.Int64},
+        "SELECT e.document_no, h.entry_no, MAX(e.archive_version) FROM stage_heads s "
+        "JOIN archive_entries e ON e.document_no = s.document_no "
+        "LEFT JOIN archive_heads h ON h.document_no = s.document_no "
+        "GROUP BY e.document_no, h.entry_no",
+        {"document_no": pl.Int64, "head_entry": pl.Int64, "newest_version": pl.Int64},
     )
 
 
-def _replace_heads(connection: Connection, ledger: Ledger, entries: pl.DataFrame, at: str) -> int:
+def _replace_heads(
+    connection: Connection, ledger: Ledger, entries: pl.DataFrame, at: str, change_no: int
+) -> int:
     """Point the heads at the new entries, close the old ones and take them out of the search."""
     fresh = entries.filter(pl.col("head_entry").is_null())
     ledger.dialect.load(connection, archive_heads, fresh.select("document_no", "entry_no"))
@@ -154,12 +212,17 @@ def _replace_heads(connection: Connection, ledger: Ledger, entries: pl.DataFrame
             "WHERE archive_heads.document_no = s.document_no"
         )
     )
+    _close(connection, ledger, at, change_no)
+    return older.height
+
+
+def _close(connection: Connection, ledger: Ledger, at: str, change_no: int) -> None:
+    """End the entries of `stage_replaced` and take them out of the search."""
     connection.execute(
         text(
-            "UPDATE archive_entries SET valid_to = :at "
+            "UPDATE archive_entries SET valid_to = :at, closed_by = :change_no "
             "WHERE entry_no IN (SELECT entry_no FROM stage_replaced)"
         ),
-        {"at": at},
+        {"at": at, "change_no": change_no},
     )
     ledger.dialect.drop_search(connection, "stage_replaced")
-    return older.height

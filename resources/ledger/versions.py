@@ -161,31 +161,43 @@ def set_operating(
 ) -> None:
     """Journal a new value of an operating setting, for one version or for all (None)."""
     with ledger.write() as connection:
-        connection.execute(
-            insert(operating_settings).values(
-                version_no=version_no,
-                name=name,
-                value=value,
-                reason=cause.reason,
-                actor=cause.actor,
-                set_at=cause.at,
-            )
+        journal_operating(connection, version_no, name, value, cause)
+
+
+def journal_operating(
+    connection: Connection, version_no: int | None, name: str, value: str, cause: Cause
+) -> None:
+    """The same inside a transaction."""
+    connection.execute(
+        insert(operating_settings).values(
+            version_no=version_no,
+            name=name,
+            value=value,
+            reason=cause.reason,
+            actor=cause.actor,
+            set_at=cause.at,
         )
+    )
 
 
 def get_operating(ledger: Ledger, version_no: int, name: str, default: str) -> str:
     """The newest value of a setting: the version's own, else the one for all, else `default`."""
-    table = operating_settings.c
     with ledger.read() as connection:
-        row = connection.execute(
-            select(table.value)
-            .where(
-                table.name == name,
-                (table.version_no == version_no) | table.version_no.is_(None),
-            )
-            .order_by(table.version_no.is_(None), table.setting_no.desc())
-            .limit(1)
-        ).first()
+        return operating_value(connection, version_no, name, default)
+
+
+def operating_value(connection: Connection, version_no: int, name: str, default: str) -> str:
+    """The same inside a transaction."""
+    table = operating_settings.c
+    row = connection.execute(
+        select(table.value)
+        .where(
+            table.name == name,
+            (table.version_no == version_no) | table.version_no.is_(None),
+        )
+        .order_by(table.version_no.is_(None), table.setting_no.desc())
+        .limit(1)
+    ).first()
     return default if row is None else str(row.value)
 
 

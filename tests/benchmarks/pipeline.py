@@ -41,7 +41,8 @@ from tests.benchmarks.floor import write_floor
 from tests.benchmarks.synthetic import Document, load_documents
 
 SEED = 20261130
-VERSION = "manuals-baseline-1"
+VERSION = "manuals-baseline-2"
+"""Its rules are those that are measured; `--version` names another."""
 SMALL = 10_000
 """Records of the first run, which the growth is read from."""
 FLOOR_SHARD = 25_000
@@ -88,9 +89,9 @@ class CannedProvider(BaselineProvider):
         return next(self._lines)
 
 
-def prepare(context: Context, folder: Path, records: int) -> dict[str, float]:
+def prepare(context: Context, folder: Path, records: int, key: str) -> dict[str, float]:
     """Documents, the frozen manifest, and the canned answers beside them."""
-    version = open_version(context, VERSION)
+    version = open_version(context, key)
     started = time.perf_counter()
     load_documents(context, version, records, SEED)
     loaded = time.perf_counter()
@@ -122,9 +123,9 @@ def _canned(custom_id: str, body: RequestBody) -> bytes:
     )
 
 
-def run(context: Context, folder: Path) -> dict[str, object]:
+def run(context: Context, folder: Path, key: str) -> dict[str, object]:
     """The stages from the frozen manifest on, timed one by one."""
-    version = open_version(context, VERSION)
+    version = open_version(context, key)
     with (folder / "canned.jsonl").open("rb") as canned:
         provider = CannedProvider(line.data for line in split_lines(canned))
         answer_embedded.embedded_provider = lambda _version: provider
@@ -145,13 +146,13 @@ def run(context: Context, folder: Path) -> dict[str, object]:
     return {"stages": stages, "peak_rss_mb": peak, "published": published}
 
 
-def measure(records: int, url: str | None, floor_url: str | None) -> Figures:
+def measure(records: int, url: str | None, floor_url: str | None, key: str = VERSION) -> Figures:
     """One whole measurement in a folder of its own; phases are processes of their own."""
     with tempfile.TemporaryDirectory(prefix="tallybook-bench-") as name:
         folder = Path(name)
-        _phase("prepare", folder, records, url)
-        ran = _phase("run", folder, records, url)
-        floor = _phase("floor", folder, records, url, floor_url)
+        _phase("prepare", folder, records, key, url)
+        ran = _phase("run", folder, records, key, url)
+        floor = _phase("floor", folder, records, key, url, floor_url)
     return Figures(
         records=records,
         stages=ran["stages"],
@@ -162,10 +163,15 @@ def measure(records: int, url: str | None, floor_url: str | None) -> Figures:
 
 
 def _phase(
-    phase: str, folder: Path, records: int, url: str | None, floor_url: str | None = None
+    phase: str,
+    folder: Path,
+    records: int,
+    key: str,
+    url: str | None,
+    floor_url: str | None = None,
 ) -> dict:
     command = [sys.executable, "-m", "tests.benchmarks.pipeline", "--phase", phase]
-    command += ["--folder", str(folder), "--records", str(records)]
+    command += ["--folder", str(folder), "--records", str(records), "--version", key]
     if url:
         command += ["--ledger-url", url]
     if floor_url:
@@ -179,9 +185,9 @@ def _run_phase(arguments: argparse.Namespace) -> None:
     settings = load_settings(state=folder / "state", ledger_url=arguments.ledger_url)
     with open_context(settings) as context:
         if arguments.phase == "prepare":
-            print(json.dumps(prepare(context, folder, arguments.records)))
+            print(json.dumps(prepare(context, folder, arguments.records, arguments.version)))
         elif arguments.phase == "run":
-            print(json.dumps(run(context, folder)))
+            print(json.dumps(run(context, folder, arguments.version)))
         else:
             other = load_settings(state=folder / "floor", ledger_url=arguments.floor_url)
             with open_context(other) as target:
@@ -226,6 +232,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--records", type=int, default=100_000)
     parser.add_argument("--databases", default="postgresql,sqlite")
+    parser.add_argument("--version", default=VERSION)
     parser.add_argument("--phase", choices=("prepare", "run", "floor"))
     parser.add_argument("--folder")
     parser.add_argument("--ledger-url")
@@ -237,10 +244,10 @@ def main() -> None:
     figures = None
     for kind in arguments.databases.split(","):
         with databases(kind) as (url, floor_url):
-            small = measure(min(SMALL, arguments.records), url, floor_url)
+            small = measure(min(SMALL, arguments.records), url, floor_url, arguments.version)
         show(kind, small)
         with databases(kind) as (url, floor_url):
-            figures = measure(arguments.records, url, floor_url)
+            figures = measure(arguments.records, url, floor_url, arguments.version)
         show(kind, figures)
         growth = (figures.seconds / figures.records) / (small.seconds / small.records)
         print(f"  time a record, {figures.records} against {small.records}: {growth:.2f}")

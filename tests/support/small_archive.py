@@ -28,7 +28,7 @@ from resources.settings import Settings
 from resources.sources.directory import DirectorySource
 from tests.support.clock import FrozenClock
 
-KEY = "manuals-baseline-1"
+KEY = "manuals-baseline-2"
 PUMP, FAN, SAW, LOCKED, EMPTY, COPY = (
     "pump-wp-100.txt",
     "fan-vf-20.txt",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from resources.settings import Settings, load_settings
 
-KEY = "manuals-baseline-1"
+KEY = "manuals-baseline-2"
 """A processing version that answers inside the run."""
 
 PUBLISHED = """Drum Sander KX-40

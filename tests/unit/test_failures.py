@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipeline_assets.failures import RETRYABLE, Verdict, classify, unanswered
-from pipeline_assets.workloads.workload import AnswerInvalid, AnswerMalformed
+from pipeline_assets.workloads.workload import AnswerInvalid, AnswerMalformed, Repair
 from resources.providers.port import Finish, ResultLine
 
 
@@ -133,6 +133,43 @@ def test_diagnostics_name_the_place_only() -> None:
     assert verdict.diagnostics == "field `x` is missing"
     for result in (line(text="malformed"), line(finish="unknown"), refused(400, "secret")):
         assert "secret" not in classify(result, check).diagnostics
+
+
+def without_marks(text: str) -> str | None:
+    return text.replace("!", "") if "!" in text else None
+
+
+REPAIR = Repair("marks", 3, without_marks)
+
+
+def test_an_answer_is_mended_only_where_it_has_to_be() -> None:
+    def strict(text: str) -> str:
+        if "!" in text:
+            raise AnswerMalformed("told")
+        return check(text)
+
+    mended = classify(line(text="{}!"), strict, [REPAIR])
+    assert (mended.disposition, mended.answer) == ("succeeded", "normal {}")
+    assert [(made.rule, made.version) for made in mended.repairs] == [("marks", 3)]
+    assert classify(line(text="{}"), strict, [REPAIR]) == Verdict("succeeded", answer="normal {}")
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        pytest.param(line(text="malformed"), id="not-mendable"),
+        pytest.param(line(text="invalid"), id="of-another-shape"),
+        pytest.param(line(text="{}!", finish="truncated"), id="truncated"),
+        pytest.param(line(text="{}!", finish=None), id="not-said-to-be-whole"),
+        pytest.param(line(text="{}!", finish="refused"), id="refused"),
+        pytest.param(line(text="{}!", finish="malformed"), id="malformed-says-its-provider"),
+        pytest.param(line(500, "{}!"), id="failed"),
+    ],
+)
+def test_what_cannot_be_mended_keeps_its_verdict(result: ResultLine) -> None:
+    verdict = classify(result, check, [REPAIR])
+    assert verdict == classify(result, check)
+    assert verdict.disposition != "succeeded"
 
 
 @pytest.mark.parametrize("failure_class", sorted(RETRYABLE))

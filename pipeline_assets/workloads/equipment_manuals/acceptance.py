@@ -13,12 +13,30 @@ from pathlib import Path
 import yaml
 
 from pipeline_assets.workloads.equipment_manuals.rules import (
+    catalogue_agrees,
     frame,
+    identifier_kind,
     identifier_shape,
+    identifier_whole,
     language_agrees,
+    language_quoted,
+    title_plausible,
     title_present,
 )
-from pipeline_assets.workloads.rules import document_reference, evidence_on_page, uncertain_field
+from pipeline_assets.workloads.format_repair.repairs import REPAIRS
+from pipeline_assets.workloads.rules import (
+    answers_repeated,
+    answers_shifted,
+    description_supported,
+    document_reference,
+    evidence_on_page,
+    evidence_stands,
+    instructions_obeyed,
+    mixed_scripts,
+    placeholder_value,
+    titles_shared,
+    uncertain_field,
+)
 from pipeline_assets.workloads.workload import FIRST_ACCEPTANCE, Acceptance
 
 _FOLDER = Path(__file__).parent
@@ -55,12 +73,25 @@ def _second() -> Acceptance:
             frame.make_rule(limits),
             uncertain_field.RULE,
             document_reference.RULE,
-            evidence_on_page.RULE,
+            evidence_stands.RULE,
+            mixed_scripts.make_rule(("title", "description"), "product_identifiers"),
+            placeholder_value.make_rule(("title", "description"), "product_identifiers"),
             identifier_shape.make_rule(limits),
-            language_agrees.RULE,
+            identifier_kind.make_rule(limits),
+            identifier_whole.RULE,
+            catalogue_agrees.make_rule(limits),
+            language_agrees.RULE_2,
+            language_quoted.RULE,
             title_present.RULE,
+            title_plausible.make_rule(limits),
+            description_supported.make_rule(limits),
+            instructions_obeyed.RULE,
         ),
-        batch_rules=(),
-        repairs=(),
+        batch_rules=(
+            answers_shifted.make_rule(limits),
+            answers_repeated.make_rule(limits),
+            titles_shared.make_rule(limits),
+        ),
+        repairs=REPAIRS,
         places=True,
     )

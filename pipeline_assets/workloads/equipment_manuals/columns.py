@@ -6,6 +6,7 @@ here: judging them (`rules/`).
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 
@@ -48,6 +49,7 @@ _DECODER = msgspec.json.Decoder(Answer)
 _ENCODER = msgspec.json.Encoder()
 _ECHO = r'^\{"document":"([^"\\]*)"'
 _NAMES = "document|title|product_identifiers|language|description|value|status|evidence|page|quote"
+_SPACED_COLON = re.compile(r'"\s+:')
 _PLACE = re.compile(rf" - at `(\$(?:\.(?:{_NAMES})|\[(?:\d+|\.\.\.)\])*)`\Z")
 _HARMLESS = re.compile(
     rf"Object missing required field `(?:{_NAMES})`"
@@ -61,15 +63,41 @@ def check_answer(text: str) -> str:
 
     Raises:
         AnswerMalformed: not JSON.
-        AnswerInvalid: JSON of another shape; the message names the place, not the content.
+        AnswerInvalid: JSON of another shape, or with a member twice; the message names the place,
+            not the content.
     """
     try:
-        return _ENCODER.encode(_DECODER.decode(text)).decode()
+        normal = _ENCODER.encode(_DECODER.decode(text)).decode()
     except msgspec.ValidationError as error:
         # Not chained: the decoder's own message quotes the answer.
         raise AnswerInvalid(_told(str(error))) from None
     except msgspec.DecodeError as error:
         raise AnswerMalformed("the answer is not JSON") from error
+    if _may_repeat_a_member(text, normal):
+        _require_each_member_once(text)
+    return normal
+
+
+def _may_repeat_a_member(text: str, normal: str) -> bool:
+    """Could the text have a member more than its normal form? Never wrong with a no.
+
+    Each member ends its name in `":`. Blanks before the colon, or an escape that the normal form
+    writes out, could hide a member from the count.
+    """
+    return (
+        text.count('":') != normal.count('":')
+        or "\\u" in text
+        or _SPACED_COLON.search(text) is not None
+    )
+
+
+def _require_each_member_once(text: str) -> None:
+    def once(members: list[tuple[str, object]]) -> None:
+        if len({name for name, _ in members}) < len(members):
+            # The decoder would take the last in silence; neither is trusted.
+            raise AnswerInvalid("a member is there twice")
+
+    json.loads(text, object_pairs_hook=once)
 
 
 def echoed(answer: pl.Expr) -> pl.Expr:

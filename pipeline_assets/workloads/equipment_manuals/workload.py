@@ -17,6 +17,7 @@ from pipeline_assets.workloads.equipment_manuals.canary import (
     wrong_fields,
 )
 from pipeline_assets.workloads.equipment_manuals.columns import check_answer, decode, echoed
+from pipeline_assets.workloads.equipment_manuals.correction import correct
 from pipeline_assets.workloads.workload import FIRST_PROMPT, Workload
 from resources.providers.baseline import RequestPage
 
@@ -41,6 +42,7 @@ def load() -> Workload:
         canary=lambda: CANARY_DOCUMENTS,
         largest_canary=largest,
         wrong_in_canary=wrong_fields,
+        correct=correct,
     )
 
 

@@ -10,6 +10,8 @@ import hashlib
 import os
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from resources.providers.openai.errors import NAME, failure_of, is_unknown, read_error, trouble_of
 from resources.providers.port import CredentialsMissing, ModelUnavailable
 
@@ -20,6 +22,14 @@ if TYPE_CHECKING:
 KEY_VARIABLE = "OPENAI_API_KEY"
 CONNECT_SECONDS = 10.0
 """At most so long for a connection; a longer wait is an outage, not a slow answer."""
+
+
+class _Model(msgspec.Struct, frozen=True):
+    id: str
+
+
+class _Models(msgspec.Struct, frozen=True):
+    data: list[_Model]
 
 
 def require_key() -> str:
@@ -61,9 +71,36 @@ def ask_for_model(client: OpenAI, model: str) -> None:
         client.models.with_raw_response.retrieve(model)
     except APIError as error:
         trouble = trouble_of(error)
-        if failure_of(trouble) == "unsupported" or is_unknown(trouble):
+        if failure_of(trouble) == "unsupported":
+            raise ModelUnavailable(NAME, model) from None
+        # Compatible servers often have only the list: to them the path is what is not known.
+        if trouble.status == 404 and _is_listed(client, model):
+            return
+        if is_unknown(trouble):
             raise ModelUnavailable(NAME, model) from None
         raise read_error(trouble) from None
+
+
+def _is_listed(client: OpenAI, model: str) -> bool:
+    """Return whether the list of models names it; False where there is no such list either.
+
+    Raises:
+        Refused, Unavailable, Unreachable: there may be a list, and it was not given.
+    """
+    from openai import APIError
+
+    try:
+        answer = client.models.with_raw_response.list()
+    except APIError as error:
+        trouble = trouble_of(error)
+        if trouble.status == 404:
+            return False
+        raise read_error(trouble) from None
+    try:
+        models = msgspec.json.decode(answer.content, type=_Models).data
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+    return any(entry.id == model for entry in models)
 
 
 def timeout_of(seconds: float) -> httpx2.Timeout:

@@ -222,10 +222,12 @@ def _publish_unaccepted() -> list[Replacement]:
 def _double_delivery() -> list[Replacement]:
     real = publish_accepted.publish_entries
 
-    def publish(connection: Any, ledger: Any, version: int, frame: pl.DataFrame, at: str) -> int:
-        real(connection, ledger, version, frame, at)
+    def publish(
+        connection: Any, ledger: Any, version: int, frame: pl.DataFrame, at: str, change: int
+    ) -> int:
+        real(connection, ledger, version, frame, at, change)
         again = frame.with_columns(pl.col("promotion") + 1)
-        return real(connection, ledger, version, again, at)
+        return real(connection, ledger, version, again, at, change)
 
     return [Replacement(publish_accepted, "publish_entries", publish)]
 

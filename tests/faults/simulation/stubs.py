@@ -262,6 +262,7 @@ def all_replacements(
         Replacement(accept, "_judge", judge),
         Replacement(accept, "load_catalogue", lambda _settings: NO_CATALOGUE),
         Replacement(accept, "operating", lambda *_: settings),
+        Replacement(accept, "parser_settings", lambda _spec: SimpleNamespace(key=PARSER_KEY)),
         Replacement(accept, "store_frame", store_frame),
         Replacement(accept, "without_garbage_collector", no_collector),
         Replacement(publish, "read_frame", lambda _contract, path: store.frames[path]),

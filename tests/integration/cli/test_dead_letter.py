@@ -69,14 +69,14 @@ def terminal(given_up: Path, capsys: pytest.CaptureFixture[str]) -> Terminal:
 
 def test_the_list_says_which_why_whose_and_how_old(terminal: Terminal) -> None:
     shown = terminal.letters("list")
-    assert "3 dead letters of manuals-baseline-1" in shown
+    assert "3 dead letters of manuals-baseline-2" in shown
     (line,) = [row for row in shown.splitlines() if row.strip().startswith("shop/m3.txt")]
     for part in ("duplicate_conflict", "several lines with different bytes", "operators", "0.0 h"):
         assert part in line
     assert "dead-letter show shop/m1.txt" in shown
     one_class = terminal.letters("list", "--class", "duplicate_conflict")
     assert "shop/m1.txt" not in one_class
-    assert "1 dead letter of manuals-baseline-1" in one_class
+    assert "1 dead letter of manuals-baseline-2" in one_class
 
 
 def test_groups_show_the_largest_cause_first(terminal: Terminal) -> None:
@@ -128,7 +128,7 @@ def test_discarding_says_how_many_and_leaves_the_list(terminal: Terminal) -> Non
     assert terminal.rows("discard", "--all", "--reason", "the rest") == [
         {"discarded": 1, "documents": ["shop/m3.txt"]}
     ]
-    assert terminal.letters("list") == "manuals-baseline-1 has no such dead letter.\n"
+    assert terminal.letters("list") == "manuals-baseline-2 has no such dead letter.\n"
 
 
 def test_assigning_changes_the_owner(terminal: Terminal) -> None:
@@ -140,8 +140,8 @@ def test_assigning_changes_the_owner(terminal: Terminal) -> None:
 
 def test_requeueing_says_where_they_went_and_how_to_send_them(terminal: Terminal) -> None:
     shown = terminal.letters("requeue", "m1.txt", "--reason", "the limit was raised")
-    assert "1 dead letter requeued in 1 batch of manifest manuals-baseline-1-m2." in shown
-    assert "run --version manuals-baseline-1" in shown
+    assert "1 dead letter requeued in 1 batch of manifest manuals-baseline-2-m2." in shown
+    assert "run --version manuals-baseline-2" in shown
     assert [row["document_id"] for row in terminal.rows("list")] == ["shop/m2.txt", "shop/m3.txt"]
     history = terminal.letters("show", "m1.txt")
     assert "Attempt 2" in history
@@ -170,7 +170,7 @@ def test_requeueing_says_where_they_went_and_how_to_send_them(terminal: Terminal
         pytest.param(
             ["discard", "m0.txt", "--reason", "x"],
             1,
-            "'m0.txt': not among the dead letters of manuals-baseline-1",
+            "'m0.txt': not among the dead letters of manuals-baseline-2",
             id="not-a-dead-letter",
         ),
         pytest.param(
@@ -205,14 +205,14 @@ def test_doctor_tells_of_dead_letters_and_stays_at_zero(
     monkeypatch.setattr("pipeline_assets.cli.doctor._leftover_runs", lambda _: [])
     shown = terminal.run("doctor")
     assert shown.startswith("Nothing is broken.\n\nNot broken, and to be looked at:\n")
-    assert "dead_letters: 3 dead letters of manuals-baseline-1 wait for their owner" in shown
+    assert "dead_letters: 3 dead letters of manuals-baseline-2 wait for their owner" in shown
     with (
         open_context(load_settings(state=given_up)) as context,
         context.ledger.write() as connection,
     ):
         connection.execute(delete(dead_letters))
     assert "3 dead letters have no entry of their own" in terminal.run("doctor", status=1)
-    assert "mended: manuals-baseline-1: 3 dead letters have no entry" in terminal.run(
+    assert "mended: manuals-baseline-2: 3 dead letters have no entry" in terminal.run(
         "doctor", "--fix"
     )
     (problem,) = [json.loads(line) for line in terminal.run("doctor", "--json").splitlines()]

@@ -212,6 +212,6 @@ def test_a_first_use_that_died_half_way_leaves_nothing_behind(
         with pytest.raises(Died), open_instance(settings):
             pass
     with open_instance(settings) as instance:
-        assert register(instance, ["manuals-baseline-1"]) == ["manuals-baseline-1"]
+        assert register(instance, ["manuals-baseline-2"]) == ["manuals-baseline-2"]
     left = [path.name for path in settings.state_folder.iterdir() if path.name.startswith(".")]
     assert left == [], "what the dead one began is swept away"

@@ -11,6 +11,8 @@ import pytest
 from sqlalchemy import Connection, text
 
 from partitions.definition import register
+from pipeline_assets.accept.checks import check_name
+from pipeline_assets.accept.family_findings import FAMILIES
 from pipeline_assets.definitions import ASSETS, build_definitions
 from pipeline_assets.prepare.asset import NOTHING_TO_DO
 from resources.context import Context, open_context
@@ -22,6 +24,7 @@ MOVED: dict[str, object] = {"source_documents": {"config": {"source_moved": True
 CHECKS = {
     "dispositions_add_up",
     "acceptance_boundary",
+    *(check_name(family) for family in FAMILIES),
     "representations_complete",
     "every_document_has_one_outcome",
 }
@@ -97,7 +100,8 @@ def test_nothing_is_processed_twice(
     assert data_versions(again) == data_versions(finished.result)
     assert metadata_of(again, "manifest")["note"] == NOTHING_TO_DO
     assert metadata_of(again, "manifest")["expected"] == 0
-    for name in ("provider_batches", "provider_results", "validated_staging", "published_archive"):
+    done = ("provider_batches", "provider_results", "validated_staging", "published_archive")
+    for name in (*done, "quality_sample"):
         assert "nothing to do" in str(metadata_of(again, name)["note"]), name
     states = metadata_of(finished.result, "reconciliation_report")["states"]
     assert metadata_of(again, "reconciliation_report")["states"] == states
@@ -172,7 +176,8 @@ def test_dagster_is_told_no_text_of_a_document(finished: Finished, word: str) ->
 def test_publishing_alone_publishes_what_is_accepted_and_nothing_else(
     settings: Settings, instance: dg.DagsterInstance
 ) -> None:
-    before = [asset.key.to_user_string() for asset in ASSETS[:-2]]
+    before = [asset.key.to_user_string() for asset in ASSETS]
+    before = before[: before.index("published_archive")]
     assert materialise(settings, instance, *before).success
     assert states_of(settings) == {"accepted": 1, "awaiting_review": 1}
 
@@ -198,7 +203,9 @@ def test_a_record_that_was_slipped_past_the_boundary_stops_the_run_before_publis
     )
     result = materialise(after_a_run, instance, "validated_staging", "published_archive")
     assert not result.success
-    assert checks_of(result) == {"acceptance_boundary": False}
+    assert {name for name, passed in checks_of(result).items() if not passed} == {
+        "acceptance_boundary"
+    }
     assert result.asset_materializations_for_node("published_archive") == []
     assert states_of(after_a_run) == {"accepted": 1, "published": 1}
 
@@ -247,8 +254,8 @@ def test_a_damaged_ledger_fails_its_check(
 ) -> None:
     tamper(after_a_run, statement)
     result = materialise(after_a_run, instance, asset)
-    (evaluation,) = result.get_asset_check_evaluations()
-    assert (evaluation.check_name, evaluation.passed) == (check, False)
+    (evaluation,) = [one for one in result.get_asset_check_evaluations() if not one.passed]
+    assert evaluation.check_name == check
     assert evaluation.partition == KEY
     assert evaluation.description
     assert result.success is (not evaluation.blocking)

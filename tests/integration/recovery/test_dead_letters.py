@@ -264,7 +264,7 @@ def test_age_is_told_and_is_over_when_the_old_ones_are_gone(
     look(shop, version)
     assert told(shop)[AGING][1] == 1
     (problem,) = [p for p in health.look(shop.context) if p.kind == "dead_letters"]
-    assert "1 dead letters of manuals-baseline-1 wait" in problem.what
+    assert "1 dead letters of manuals-baseline-2 wait" in problem.what
     assert "1 of them for more than 72 hours" in problem.what
     assert not problem.broken
     discard(shop.context, version.version_no, KEY, ALL, "of no use")

@@ -498,7 +498,7 @@ def test_a_batch_that_another_worker_is_at(retries: Retries) -> None:
     retries.start(["missing"])
     retries.step()
     result_file(retries, 1, 0)
-    acquire(retries.shop.context.ledger, "batch:manuals-baseline-1-m1-b1", "someone@elsewhere:1")
+    acquire(retries.shop.context.ledger, "batch:manuals-baseline-2-m1-b1", "someone@elsewhere:1")
     with pytest.raises(LeaseHeld):
         look_again(retries, 1)
     assert retries.late() == []

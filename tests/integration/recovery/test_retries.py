@@ -93,7 +93,7 @@ def test_a_retry_manifest_holds_what_is_due_and_nothing_else(retries: Retries) -
     retries.clock.advance(LONG)
     report = retries.freeze()
     assert (report.records, report.batches, report.refused, report.waiting) == (2, 1, 0, None)
-    assert (report.manifest_id, report.paths) == ("manuals-baseline-1-m2", {"repeat": 2})
+    assert (report.manifest_id, report.paths) == ("manuals-baseline-2-m2", {"repeat": 2})
     assert retries.states()[1::2] == ["prepared", "prepared", "awaiting_review"]
 
     first, second = retries.shop.rows(manifests)
@@ -367,7 +367,7 @@ def test_one_worker_freezes_at_a_time(retries: Retries) -> None:
     retries.start(["busy"])
     retries.step()
     retries.clock.advance(LONG)
-    acquire(retries.shop.context.ledger, "manifest:manuals-baseline-1", "someone@elsewhere:1")
+    acquire(retries.shop.context.ledger, "manifest:manuals-baseline-2", "someone@elsewhere:1")
     before = retries.shop.counts()
     with pytest.raises(LeaseHeld):
         retries.freeze()

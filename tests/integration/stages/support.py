@@ -35,7 +35,7 @@ from resources.context import Context
 from resources.ledger.schema import metadata
 from resources.ledger.search_text import query_terms
 
-KEY = "manuals-baseline-1"
+KEY = "manuals-baseline-2"
 ON_ONE_DATABASE = pytest.mark.parametrize("shared_url", ["sqlite"], indirect=True)
 """For tables of cases about files and decisions, where the database makes no difference."""
 PUMP, FAN, COPY, EMPTY, GARBAGE = (

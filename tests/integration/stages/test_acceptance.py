@@ -100,6 +100,7 @@ def test_what_waits_has_a_review(shop: Shop) -> None:
         0,
         None,
     )
+    assert opened["slice"] == "en/short/text"
     assert opened["priority"] > 0, "nobody can find the document yet"
     judge_batches(shop.context, version)
     assert shop.rows(reviews) == [opened], "judging again opens nothing"
@@ -190,7 +191,7 @@ def places_kept(shop: Shop, change: Callable[[OpenVersion], OpenVersion]) -> pl.
 
 
 def test_places_of_quotes_are_kept(shop: Shop) -> None:
-    kept = places_kept(shop, lambda version: with_rules(version))
+    kept = places_kept(shop, with_rules)
     assert kept is not None
     assert kept["attempt_no"].n_unique() == 2
     assert kept["start"].null_count() == 0

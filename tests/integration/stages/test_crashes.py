@@ -100,18 +100,18 @@ def test_a_dead_worker_keeps_its_lease_until_it_expires(
     shop: Shop, frozen_clock: FrozenClock
 ) -> None:
     version = shop.fill().prepare()
-    batch = "batch:manuals-baseline-1-m1-b1"
+    batch = "batch:manuals-baseline-2-m1-b1"
     acquire(shop.context.ledger, batch, "someone@elsewhere:1")
     before = shop.rows(batches)
-    assert list(shop.walk().submit.waiting) == ["manuals-baseline-1-m1-b1"]
+    assert list(shop.walk().submit.waiting) == ["manuals-baseline-2-m1-b1"]
     assert shop.rows(batches) == before
     frozen_clock.advance(LEASE_SECONDS + 1)
     assert shop.walk().publish.published == 2
-    assert version.key == "manuals-baseline-1"
+    assert version.key == "manuals-baseline-2"
 
 
 @ON_ONE_DATABASE
-@pytest.mark.parametrize("name", ["source:shop", "manifest:manuals-baseline-1"])
+@pytest.mark.parametrize("name", ["source:shop", "manifest:manuals-baseline-2"])
 def test_one_worker_at_a_time(shop: Shop, name: str) -> None:
     shop.fill()
     acquire(shop.context.ledger, name, "someone@elsewhere:1")

@@ -12,13 +12,9 @@ from sqlalchemy import delete, update
 
 from pipeline_assets.accept.judge_batches import judge_batches
 from pipeline_assets.collect.collect_batches import collect_batches
+from pipeline_assets.publish.candidates import AcceptanceUnproven, StagedValuesDiffer
 from pipeline_assets.publish.completeness import incomplete_entries
-from pipeline_assets.publish.publish_accepted import (
-    AcceptanceUnproven,
-    PublishReport,
-    StagedValuesDiffer,
-    publish_accepted,
-)
+from pipeline_assets.publish.publish_accepted import PublishReport, publish_accepted
 from pipeline_assets.submit.submit_batches import submit_batches
 from resources.artifacts import ArtifactDamaged, ArtifactMissing
 from resources.contracts import STAGING, read_frame, store_frame
@@ -244,12 +240,12 @@ def test_two_workers_publish_the_same_document(shop: Shop) -> None:
         begun.set()
         try:
             with ledger.write() as connection:
-                outcome.append(publish_entries(connection, ledger, 1, second, ledger.now()))
+                outcome.append(publish_entries(connection, ledger, 1, second, ledger.now(), 2))
         except Exception as error:  # noqa: BLE001 - told to the test
             outcome.append(error)
 
     with ledger.write() as connection:
-        assert publish_entries(connection, ledger, 1, candidate, ledger.now()) == 0
+        assert publish_entries(connection, ledger, 1, candidate, ledger.now(), 1) == 0
         worker = threading.Thread(target=publish_second)
         worker.start()
         begun.wait()

@@ -98,8 +98,8 @@ def test_a_description_may_be_edited(mine: Callable[[str], Context]) -> None:
 
 
 def other_acceptance(real: Workload, **changes: Any) -> Workload:
-    first = replace(real.acceptances["1"], **changes)
-    return replace(real, acceptances={**real.acceptances, "1": first})
+    changed = replace(real.acceptances["2"], **changes)
+    return replace(real, acceptances={**real.acceptances, "2": changed})
 
 
 def flip(data: bytes) -> bytes:
@@ -116,7 +116,7 @@ def test_one_changed_byte_is_refused(
     changed = (
         replace(real, prompts={**real.prompts, "1": flip(real.prompt)})
         if part == "prompt"
-        else other_acceptance(real, thresholds=flip(real.acceptances["1"].thresholds))
+        else other_acceptance(real, thresholds=flip(real.acceptances["2"].thresholds))
         if part == "thresholds"
         else replace(real, **{part: flip(getattr(real, part))})
     )
@@ -126,7 +126,7 @@ def test_one_changed_byte_is_refused(
 
 
 def other_rule(real: Workload) -> Workload:
-    rules = real.acceptances["1"].rules
+    rules = real.acceptances["2"].rules
     return other_acceptance(real, rules=(*rules[:-1], replace(rules[-1], version=2)))
 
 
@@ -136,13 +136,11 @@ def other_rule(real: Workload) -> Workload:
     [
         pytest.param(other_rule, id="rule-version"),
         pytest.param(
-            lambda real: other_acceptance(real, rules=real.acceptances["1"].rules[:-1]),
+            lambda real: other_acceptance(real, rules=real.acceptances["2"].rules[:-1]),
             id="rule-removed",
         ),
         pytest.param(
-            lambda real: other_acceptance(
-                real, repairs=(Repair("fences", 1, lambda text: text),)
-            ),
+            lambda real: other_acceptance(real, repairs=(Repair("fences", 1, lambda text: text),)),
             id="repair-added",
         ),
         pytest.param(lambda real: replace(real, schema_version=2), id="output-schema"),

@@ -223,9 +223,7 @@ def test_an_answer_of_another_record_waits() -> None:
 NOTHING = {"row": pl.Int64, "field": pl.String, "note": pl.String}
 
 
-def whole(
-    name: str, severity: Severity, rows: list[int], pattern: str | None = None
-) -> BatchRule:
+def whole(name: str, severity: Severity, rows: list[int], pattern: str | None = None) -> BatchRule:
     def check(view: BatchView) -> BatchFindings:
         assert view.answers["row"].to_list() == list(range(view.answers.height))
         notes = ["why"] * len(rows)

@@ -333,8 +333,9 @@ def test_a_thumbnail_that_the_store_has_is_named_again(named: str, archive: Arch
     assert (problem.kind, problem.fixable) == ("thumbnail", True)
     health.mend(archive.context, [problem])
     assert look(archive) == []
+    visible = select(archive_entries.c.thumbnail).where(archive_entries.c.valid_to.is_(None))
     with archive.context.ledger.read() as connection:
-        assert set(connection.execute(select(archive_entries.c.thumbnail)).scalars()) == {kept}
+        assert set(connection.execute(visible).scalars()) == {kept}
 
 
 def test_a_thumbnail_that_is_gone_for_good_is_told(archive: Archive) -> None:
@@ -343,6 +344,10 @@ def test_a_thumbnail_that_is_gone_for_good_is_told(archive: Archive) -> None:
         update(archive_entries).values(thumbnail="0" * 64),
         update(parses).values(thumbnail="0" * 64),
     )
+    problem = only(archive)
+    assert (problem.kind, problem.fixable, problem.broken) == ("lost_thumbnail", True, True)
+    for kept in archive.context.artifacts.root.glob("source/*/*"):
+        kept.unlink()
     problem = only(archive)
     assert (problem.kind, problem.fixable, problem.broken) == ("lost_thumbnail", False, True)
     assert health.mend(archive.context, [problem]) == []

@@ -52,8 +52,8 @@ def test_a_row_tells_bytes_pages_and_findings(read_archive: Archive) -> None:
     assert saw["record_id"] == (
         f"equipment_manuals:manuals/{SAW}@{saw['source_checksum'][:12]}:{KEY}"
     )
-    assert {(finding["rule"], finding["field"]) for finding in saw["findings"]} == {
-        ("uncertain_field", "product_identifiers")
+    assert ("uncertain_field", "product_identifiers") in {
+        (finding["rule"], finding["field"]) for finding in saw["findings"]
     }
     assert all(
         list(finding) == ["rule", "severity", "field", "note"] for finding in saw["findings"]

@@ -27,6 +27,7 @@ def report(*violations: str, pending: int = 0, **states: int) -> Report:
         pending=pending,
         attempts={},
         late_results={},
+        sample=None,
         invariant_holds=not violations,
         violations=violations,
         journal=JournalAccount(0, ""),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import io
 import json
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from pipeline_assets.collect.observe import OBSERVED_SCHEMA, observe
 from pipeline_assets.workloads.equipment_manuals.columns import check_answer, decode, echoed
+from pipeline_assets.workloads.format_repair.repairs import REPAIRS
 from resources.providers.baseline import BaselineProvider
 from resources.providers.port import ResultLine
 
@@ -70,6 +72,30 @@ def test_equal_lines_share_a_mark() -> None:
 def test_a_carriage_return_at_the_end_is_not_part_of_the_line() -> None:
     frame = observed(line("a-1") + b"\r\n" + line("a-1"))
     assert frame["body"].n_unique() == 1
+
+
+def test_what_was_mended_in_each_answer() -> None:
+    good = check_answer(answer("doc-1"))
+    lines = [
+        line("a-1", good),
+        line("a-2", f"```json\n{good[:-1]},}}\n```"),
+        line("a-3", f"```json\n{good[:-1]}\n```"),
+        b"not a line",
+        line("a-4", f"```json\n{good}\n```", finish="truncated"),
+    ]
+    provider = BaselineProvider("rules", lambda _document, _pages: b"")
+    data = io.BytesIO(b"\n".join(lines))
+    frame = observe(provider, check_answer, 7, data, echoed=echoed, repairs=REPAIRS)
+    assert frame["answer"].to_list() == [good, good, None, None, None]
+    assert frame["reference"].to_list() == ["doc-1", "doc-1", None, None, None]
+    assert frame["failure_class"].to_list() == [None, None, "malformed_json", None, "truncated"]
+    told = frame["repairs"].to_list()
+    assert [told[0], *told[2:]] == [None] * 4
+    fences, commas = told[1]
+    assert (fences["rule"], fences["rule_version"]) == ("fences", 1)
+    assert (commas["rule"], commas["rule_version"]) == ("commas", 1)
+    assert fences["after_digest"] == commas["before_digest"]
+    assert commas["after_digest"] == hashlib.sha256(good.encode()).hexdigest()
 
 
 class Talkative(BaselineProvider):

@@ -14,6 +14,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from partitions.definition import PROCESSING_VERSIONS
 from pipeline_assets.accept.asset import STAGING_COLUMNS
+from pipeline_assets.accept.family_findings import FAMILIES
 from pipeline_assets.automation.jobs import MAX_RUNTIME_SECONDS
 from pipeline_assets.automation.sensors import INTERVAL_SECONDS
 from pipeline_assets.collect.asset import COLLECTED_COLUMNS
@@ -85,7 +86,7 @@ def test_definitions_can_be_loaded(definitions: dg.Definitions) -> None:
 def test_job_holds_every_asset_and_check(definitions: dg.Definitions) -> None:
     job = definitions.resolve_job_def("process_version")
     assert job.asset_layer.selected_asset_keys == {asset.key for asset in ASSETS}
-    assert len(job.asset_layer.asset_graph.asset_check_keys) == 4
+    assert len(job.asset_layer.asset_graph.asset_check_keys) == 4 + len(FAMILIES)
     assert job.executor_def == dg.in_process_executor
     assert job.partitions_def == PROCESSING_VERSIONS
     assert job.run_tags["dagster/max_runtime"] == str(MAX_RUNTIME_SECONDS)
@@ -103,6 +104,7 @@ def test_second_job_holds_what_follows_the_frozen_manifest(definitions: dg.Defin
     assert {found.name for found in definitions.jobs or ()} == {
         "process_version",
         "advance_version",
+        "repair_archive",
         "retry_version",
     }
 

@@ -26,7 +26,7 @@ from partitions.processing_version import (
     list_specs,
     read_spec,
 )
-from pipeline_assets.versions import digested_parts
+from pipeline_assets.versions import UnknownAcceptance, digested_parts
 from pipeline_assets.workloads.registry import load_workload
 
 FIELDS: dict[str, Any] = {
@@ -259,7 +259,7 @@ def test_no_field_is_forgotten() -> None:
     covered = {"key", "workload", "operation", "model", "parameters", "parser", "batch_records"}
     single_valued = {"provider", "mode"}
     compared_with_code = {"rules", "schema_version"}
-    later = {"endpoint", "request"}  # see the next test
+    later = {"acceptance", "endpoint", "repairs", "request"}  # see the next tests
     assert set(Spec.model_fields) == (
         covered | single_valued | compared_with_code | later | {"description"}
     )
@@ -268,7 +268,7 @@ def test_no_field_is_forgotten() -> None:
 def test_fields_that_came_later_leave_earlier_digests_alone() -> None:
     """The digest of a version that the first release froze."""
     first = read_spec(PACKAGED_SPECS / "manuals-baseline-1.yaml")
-    assert set(first.declared()) & {"endpoint", "request"} == set()
+    assert set(first.declared()) & {"acceptance", "endpoint", "repairs", "request"} == set()
     assert digest(first, digested_parts(first, load_workload(first.workload))) == (
         "5347b9eb4199fab23df1ca5ddf305561cc753b62dedee9d7023857e4d2e5d03a"
     )
@@ -297,6 +297,36 @@ ASKED: dict[str, Any] = {
 )
 def test_digest_covers_how_a_model_is_asked(changes: dict[str, Any]) -> None:
     assert digest(spec(**ASKED), PARTS) != digest(spec(**(ASKED | changes)), PARTS)
+
+
+def test_digest_covers_the_acceptance() -> None:
+    assert digest(spec(acceptance="2"), PARTS) != digest(spec(), PARTS)
+
+
+def test_digest_covers_repairs() -> None:
+    installed = replace(PARTS, repairs={"fences": 1})
+    newer = replace(PARTS, repairs={"fences": 2})
+    assert (
+        len(
+            {
+                digest(spec(), PARTS),
+                digest(spec(repairs={"fences": 1}), installed),
+                digest(spec(repairs={"fences": 2}), newer),
+            }
+        )
+        == 3
+    )
+    with pytest.raises(SpecDisagrees, match="repair fences is declared as 1 and installed as 2"):
+        digest(spec(repairs={"fences": 1}), newer)
+    with pytest.raises(SpecDisagrees, match="repair fences is declared as absent"):
+        digest(spec(), installed)
+
+
+def test_an_acceptance_that_the_workload_lacks_is_refused() -> None:
+    first = read_spec(PACKAGED_SPECS / "manuals-baseline-1.yaml")
+    other = first.model_copy(update={"acceptance": "9"})
+    with pytest.raises(UnknownAcceptance, match="names the acceptance '9'; its workload has 1, 2"):
+        digested_parts(other, load_workload(first.workload))
 
 
 def test_a_redaction_that_is_declared_must_be_installed() -> None:

@@ -24,7 +24,9 @@ def make_rule(thresholds: Mapping[str, Any]) -> Rule:
         items = shard.items.filter(pl.col("value").is_not_null())
         return pl.concat([_misshapen(items, limits), _not_quoted(items, shard.evidence)])
 
-    return Rule(id="identifier_shape", version=1, severity="review", check=check)
+    return Rule(
+        id="identifier_shape", version=1, severity="review", check=check, family="identifiers"
+    )
 
 
 def stands_alone(value: str, quote: str) -> bool:

@@ -63,9 +63,7 @@ def upgrade() -> None:
         sa.Column("ended_at", sa.String(length=27), nullable=True),
         sa.Column("status_code", sa.Integer(), nullable=True),
         sa.Column("problem", sa.String(length=128), nullable=True),
-        sa.PrimaryKeyConstraint(
-            "entry_no", "outlet", "effect", name=op.f("pk_outlet_deliveries")
-        ),
+        sa.PrimaryKeyConstraint("entry_no", "outlet", "effect", name=op.f("pk_outlet_deliveries")),
     )
     _open_what_waits()
 
@@ -94,7 +92,9 @@ def _create_reviews() -> None:
         sa.Column("corrected_digest", sa.String(length=64), nullable=True),
         sa.Column("corrected_content", sa.Text(), nullable=True),
         sa.PrimaryKeyConstraint("review_no", name=op.f("pk_reviews")),
-        sa.UniqueConstraint("attempt_no", "kind", "sample_no", name=op.f("uq_reviews_attempt_no_kind_sample_no")),
+        sa.UniqueConstraint(
+            "attempt_no", "kind", "sample_no", name=op.f("uq_reviews_attempt_no_kind_sample_no")
+        ),
     )
     op.create_index(op.f("ix_reviews_record_no"), "reviews", ["record_no"])
     op.create_index(op.f("ix_reviews_version_no"), "reviews", ["version_no"])

@@ -188,3 +188,33 @@ def test_a_workload_is_found_by_name() -> None:
 def test_what_is_no_workload(name: str) -> None:
     with pytest.raises(UnknownWorkload, match="Correct the spec's field `workload`"):
         load_workload(name)
+
+
+TWICE = [
+    pytest.param('{"document":"a",', '{"document":"a","document":"b",', id="compact"),
+    pytest.param(
+        '{"document":"a",', '{"document" : "a", "document": "b",', id="blank-before-colon"
+    ),
+    pytest.param('"value":"en"', '"value":"xx","value":"en"', id="nested"),
+    pytest.param('"value":"en"', '"value":"xx","val\\u0075e":"en"', id="escaped-name"),
+    pytest.param(
+        '"quote":"One line."', '"quote":"One \\u0022: line.","page" :7', id="hidden-from-the-count"
+    ),
+]
+
+
+@pytest.mark.parametrize(("once", "twice"), TWICE)
+def test_a_member_that_is_there_twice_is_refused(once: str, twice: str) -> None:
+    good = json.dumps(
+        answer(document="a", language=field("en", "One line.")), separators=(",", ":")
+    )
+    assert once in good
+    assert check_answer(good) == good
+    with pytest.raises(AnswerInvalid, match="a member is there twice"):
+        check_answer(good.replace(once, twice))
+
+
+@pytest.mark.parametrize("indent", [None, 0, 2])
+def test_blanks_between_members_are_no_fault(indent: int | None) -> None:
+    quoted = answer(title=field('The "KX": a saw', 'The "KX": a saw'))
+    assert check_answer(json.dumps(quoted, indent=indent)) == check_answer(json.dumps(quoted))

@@ -1,0 +1,33 @@
+"""Times that a person types.
+
+Belongs here: reading them. Does not belong here: the ledger's own text form (`resources/clock.py`).
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+class UnreadableMoment(ValueError):
+    """A text that is no time."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(
+            f"{text!a} is no time; expected ISO 8601, e.g. 2026-11-30, 2026-11-30T14:05 (local "
+            "time), 2026-11-30T14:05:00Z or 2026-11-30T14:05:00+02:00"
+        )
+
+
+def parse_moment(text: str) -> datetime:
+    """The time in UTC that an ISO 8601 text names.
+
+    Without a zone it is local time, as the commands print it; a date is its first moment.
+
+    Raises:
+        UnreadableMoment: it names none.
+    """
+    try:
+        # Of a time without a zone, astimezone takes this machine's.
+        return datetime.fromisoformat(text.strip()).astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise UnreadableMoment(text) from error

@@ -1,0 +1,1 @@
+"""Comparing two processing versions on the documents that both have values for."""

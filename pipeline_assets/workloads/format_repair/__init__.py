@@ -1,0 +1,1 @@
+"""Deterministic repairs of an answer's form; its facts are never touched."""

@@ -1,0 +1,136 @@
+"""Changes of the archive: every change of what people see, with who wanted it and why.
+
+Belongs here: the rows of `archive_changes`. Does not belong here: the entries that a change shows
+or ends (`archive.py`), which name it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+from sqlalchemy import Connection, insert, select, update
+
+from resources.ledger.moves import Cause
+from resources.ledger.schema import archive_changes
+
+ChangeKind = Literal["publish", "correction", "restore", "promote", "rollback", "removal"]
+PUTS_BACK: tuple[ChangeKind, ...] = ("rollback", "removal")
+"""Changes that undo: what they show stands for an earlier entry, and what they end was unwanted."""
+
+
+class OpenChange:
+    """A change in the making: its row is written when its first entry needs the number.
+
+    A change without any effect leaves no row.
+
+    Args:
+        connection: the write transaction that the change is made in.
+        at: when it happens, in the ledger's text form.
+        write: writes its row and returns its number.
+    """
+
+    def __init__(self, connection: Connection, at: str, write: Callable[[], int]) -> None:
+        self._connection = connection
+        self._write = write
+        self._number: int | None = None
+        self.at = at
+        self.shown = 0
+        self.hidden = 0
+
+    @property
+    def number(self) -> int:
+        """Its number, for the entries that name it."""
+        if self._number is None:
+            self._number = self._write()
+        return self._number
+
+    def count(self, shown: int, hidden: int) -> None:
+        """So many more entries became visible, and so many ended."""
+        self.shown += shown
+        self.hidden += hidden
+
+    def close(self) -> None:
+        """Write what was counted."""
+        if self._number is not None:
+            count_change(self._connection, self._number, self.shown, self.hidden)
+
+
+@contextmanager
+def open_change(
+    connection: Connection, kind: ChangeKind, version_no: int | None, cause: Cause
+) -> Iterator[OpenChange]:
+    """A change for the length of a block; what it counted is written at the end."""
+    change = OpenChange(
+        connection,
+        cause.at,
+        lambda: record_change(
+            connection, kind, version_no, cause.reason, cause.actor, cause.at, 0, 0
+        ),
+    )
+    yield change
+    change.close()
+
+
+@contextmanager
+def known_change(connection: Connection, change_no: int) -> Iterator[OpenChange]:
+    """The same for a change whose row was written before."""
+    change = OpenChange(connection, time_of_change(connection, change_no), lambda: change_no)
+    yield change
+    change.close()
+
+
+def record_change(
+    connection: Connection,
+    kind: ChangeKind,
+    version_no: int | None,
+    reason: str,
+    actor: str,
+    at: str,
+    shown: int,
+    hidden: int,
+) -> int:
+    """Write the row of a change; returns its number.
+
+    Args:
+        connection: the write transaction that the change is made in.
+        kind: what it is.
+        version_no: whose processing version; None where it is of several.
+        reason: why, for people.
+        actor: who wanted it.
+        at: when, in the ledger's text form.
+        shown: how many entries become visible.
+        hidden: how many entries end, those that are replaced included.
+    """
+    key = connection.execute(
+        insert(archive_changes).values(
+            kind=kind,
+            version_no=version_no,
+            reason=reason,
+            actor=actor,
+            changed_at=at,
+            shown=shown,
+            hidden=hidden,
+        )
+    ).inserted_primary_key
+    assert key is not None  # noqa: S101 - both databases return the key of a single insert
+    return int(key[0])
+
+
+def count_change(connection: Connection, change_no: int, shown: int, hidden: int) -> None:
+    """Write how much a change showed and ended, once that is known."""
+    connection.execute(
+        update(archive_changes)
+        .where(archive_changes.c.change_no == change_no)
+        .values(shown=shown, hidden=hidden)
+    )
+
+
+def time_of_change(connection: Connection, change_no: int) -> str:
+    """When a change was made, in the ledger's text form."""
+    return str(
+        connection.execute(
+            select(archive_changes.c.changed_at).where(archive_changes.c.change_no == change_no)
+        ).scalar_one()
+    )
