@@ -17,16 +17,21 @@ compile() { # OUTPUT EXTRA...
         --universal --python-version 3.11 --generate-hashes --quiet \
         --no-emit-index-url --no-emit-find-links --no-header \
         ${upgrade:+"$upgrade"} --output-file "$output" >/dev/null
+    add_head "$output"
+}
+
+add_head() { # FILE
     {
         echo "# Made by \`make lock\` from pyproject.toml; do not edit."
-        echo "# Installed with \`pip install --no-deps --require-hashes -r $output\`."
-        cat "$output"
-    } >"$output.new"
-    mv "$output.new" "$output"
-    echo "$output: $(grep -c '^[A-Za-z0-9].*==' "$output") pins"
+        echo "# Installed with \`pip install --no-deps --require-hashes -r $1\`."
+        grep -v '^# Made by\|^# Installed with' "$1"
+    } >"$1.new"
+    mv "$1.new" "$1"
+    echo "$1: $(grep -c '^[A-Za-z0-9].*==' "$1") pins"
 }
 
 upgrade=${1:-}
+upgrade_small=$upgrade
 compile requirements-dev.txt bedrock gemini ocr test
 # The pins of the larger set are the preferred ones of the smaller: both agree on every version.
 if [[ -z $upgrade ]]; then
@@ -36,5 +41,11 @@ else
     upgrade=
 fi
 compile requirements.txt ocr
-cp requirements-dev.txt requirements-realmodel.txt
-compile requirements-realmodel.txt bedrock gemini ocr test realmodel
+# What the small model needs on top of the tests' set, and nothing of that set again.
+"${UV%/*}/python" -c 'import tomllib
+project = tomllib.load(open("pyproject.toml", "rb"))["project"]
+print("\n".join(project["optional-dependencies"]["realmodel"]))' |
+    "$UV" pip compile - --universal --python-version 3.11 --generate-hashes --quiet \
+        --no-emit-index-url --no-emit-find-links --no-header --no-annotate \
+        ${upgrade_small:+"$upgrade_small"} --output-file requirements-realmodel.txt >/dev/null
+add_head requirements-realmodel.txt

@@ -25,6 +25,7 @@ from resources.record_ids import custom_id, reference
 from resources.sources.reasons import EXCLUSION_REASONS
 
 _INT, _TEXT = pl.Int64, pl.String
+_CHANGE = ("kind", "reason", "actor")
 
 
 @dataclass(frozen=True)
@@ -214,10 +215,13 @@ class _Book:
         rows = self._rows(
             "SELECT e.entry_no, e.archive_version, v.key, r.record_id, h.entry_no, e.promotion, "
             "e.content_digest, e.thumbnail, e.valid_from, e.valid_to, y.operation, "
-            "y.request_digest, y.accepted_digest, y.disposition, y.delivered_at "
+            "y.request_digest, y.accepted_digest, y.disposition, y.delivered_at, "
+            "c.kind, c.reason, c.actor, o.kind, o.reason, o.actor "
             "FROM archive_entries e JOIN processing_versions v ON v.version_no = e.version_no "
             "LEFT JOIN records r ON r.record_no = e.record_no "
             "LEFT JOIN archive_heads h ON h.entry_no = e.entry_no "
+            "LEFT JOIN archive_changes c ON c.change_no = e.change_no "
+            "LEFT JOIN archive_changes o ON o.change_no = e.closed_by "
             "LEFT JOIN deliveries y ON y.record_no = e.record_no AND y.entry_no = e.entry_no "
             "WHERE e.document_no = ? ORDER BY e.archive_version DESC, y.delivered_at",
             {
@@ -236,6 +240,7 @@ class _Book:
                 "accepted_digest": _TEXT,
                 "disposition": _TEXT,
                 "delivered_at": _TEXT,
+                **{f"{end}_{what}": _TEXT for end in ("shown", "ended") for what in _CHANGE},
             },
             (self.document.document_no,),
         )
@@ -252,9 +257,14 @@ class _Book:
                 "delivered_at",
             )
         }
+        shown, ended = (
+            {what: row.pop(f"{end}_{what}") for what in _CHANGE} for end in ("shown", "ended")
+        )
         entry = row.pop("entry_no")
         return {
             **row,
+            "shown_by": shown if shown["kind"] is not None else None,
+            "ended_by": ended if ended["kind"] is not None else None,
             "visible": row["visible"] is not None,
             "search_entry": entry in searchable,
             "thumbnail_kept": self.artifacts.has("thumbnail", row["thumbnail"]),

@@ -150,6 +150,7 @@ def status(context: Context, key: str) -> Status:
             version.state,
             goes_on=held is not None and held.ends_by_itself,
             failed_canaries=failed_canaries,
+            promoted_by_hand=settings.promote == "manual",
         ),
         held=held,
         breaker=breaker,
@@ -177,6 +178,7 @@ def what_waits(
     *,
     goes_on: bool = False,
     failed_canaries: int = 0,
+    promoted_by_hand: bool = False,
 ) -> tuple[Waiting, ...]:
     """What keeps a version from being done: first what needs a person, then what needs a run.
 
@@ -187,6 +189,7 @@ def what_waits(
         goes_on: a held version is released by itself.
         failed_canaries: canaries that did not come back right; while there is one no batch of its
             combination is handed over.
+        promoted_by_hand: accepted records are published by command alone.
     """
     found = [
         Waiting(state, standings.states[state], by_person=True)
@@ -203,7 +206,7 @@ def what_waits(
     if version_state == "held":
         found.append(Waiting("held", 1, by_person=not goes_on))
     found += [
-        Waiting(state, standings.states[state], by_person=False)
+        Waiting(state, standings.states[state], state == "accepted" and promoted_by_hand)
         for state in OPEN_STATES
         if standings.states.get(state)
     ]

@@ -104,6 +104,8 @@ def next_steps(status: Status, settings: Settings, examples: dict[str, str]) -> 
     for state in ("awaiting_review", "dead_letter", "excluded"):
         if state in examples:
             steps.append(output.command("explain", examples[state], *options))
+    if status.states.get("awaiting_review"):
+        steps.append(output.command("review", "next", *options))
     if any(not item.by_person for item in status.waiting):
         steps.append(output.command("run", *options))
     if status.states.get("published"):
@@ -138,6 +140,8 @@ def _sentence(item: Waiting, status: Status) -> str:
     if item.what == "held":
         return _held_sentence(status)
     thing, whom = _FOR.get(item.what, ("record", f"for another run ({item.what})"))
+    if item.what == "accepted" and item.by_person:
+        whom = f"for `tallybook promote {status.processing_version}` (accepted, not published)"
     if item.what.startswith("batch "):
         thing = "batch"
     if item.what == "retry_wait" and status.retries_due_at is not None:

@@ -242,6 +242,15 @@ def _decided(decision: dict[str, Any]) -> str:
     return f"{waits}, {decision['recovery_path']}, from {when} ({said})"
 
 
+def _told_change(at: str | None, change: dict[str, Any] | None) -> str | None:
+    """When a publication began or ended, and by which change."""
+    from pipeline_assets.cli import output
+
+    if at is None or change is None:
+        return output.local(at)
+    return f"{output.local(at)}, {change['kind']} by {change['actor']}: {change['reason']}"
+
+
 def _print_publication(publication: dict[str, Any]) -> None:
     from pipeline_assets.cli import output
 
@@ -252,8 +261,8 @@ def _print_publication(publication: dict[str, Any]) -> None:
             ("visible", "yes" if publication["visible"] else "no, replaced"),
             ("processing version", publication["processing_version"]),
             ("record", publication["record_id"]),
-            ("from", output.local(publication["valid_from"])),
-            ("to", output.local(publication["valid_to"])),
+            ("from", _told_change(publication["valid_from"], publication["shown_by"])),
+            ("to", _told_change(publication["valid_to"], publication["ended_by"])),
             ("content", publication["content_digest"]),
             ("thumbnail", publication["thumbnail"]),
             ("found by search", "yes" if publication["search_entry"] else "no"),

@@ -130,6 +130,7 @@ def test_the_trial_tells_what_became_of_every_document(
     said = json.loads(rows["dev/pump.txt"]["answer"])
     assert said["title"]["value"] == "Boiler WP-100"
     assert rows["dev/fan.txt"]["state"] == "dead_letter"
-    forms = [body["response_format"]["json_schema"]["schema"] for body in asked]
+    # The canary's broken request has no message, and passes as it is.
+    forms = [body["response_format"]["json_schema"]["schema"] for body in asked if body["messages"]]
     assert forms
     assert not any("$defs" in form for form in forms)

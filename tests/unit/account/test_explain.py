@@ -42,6 +42,8 @@ def test_a_published_document_s_story_is_whole(read_archive: Archive) -> None:
     assert publication["search_entry"]
     assert publication["thumbnail_kept"]
     delivered = publication["delivery"]["accepted_digest"]
+    assert publication["shown_by"]["kind"] == "publish"
+    assert publication["ended_by"] is None
     assert delivered == attempt["judgement"]["values_digest"]
 
 
@@ -153,8 +155,10 @@ def test_unknown_documents_are_refused(
 def test_a_published_entry_is_an_exported_row(read_archive: Archive) -> None:
     entry = published_entry(read_archive.context, PUMP, KEY)
     assert entry["title"]["value"] == "Water Pump WP-100 User Manual"
-    with pytest.raises(NotPublished, match="explain"):
+    with pytest.raises(NotPublished, match="is not published. .*explain"):
         published_entry(read_archive.context, SAW)
+    with pytest.raises(NotPublished, match=f"not published with the values of {KEY}"):
+        published_entry(read_archive.context, SAW, KEY)
 
 
 def test_looking_at_a_page_is_recorded(archive: Archive) -> None:

@@ -21,7 +21,7 @@ from pipeline_assets.account.export_tables import (
     csv_lines,
     write_parquet,
 )
-from pipeline_assets.account.whole_file import FileExists, NotAFile, whole_file
+from pipeline_assets.account.whole_file import FileExists, NoSuchFolder, NotAFile, whole_file
 from resources.contracts import METADATA_KEY
 from tests.support.shelf import content
 from tests.support.small_archive import Archive
@@ -145,3 +145,12 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
 def test_only_a_regular_file_is_replaced(place: str) -> None:
     with pytest.raises(NotAFile), whole_file(Path(place), force=True):
         raise AssertionError("nothing is begun")
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    """Not the fresh file, whose name nobody gave."""
+    with (
+        pytest.raises(NoSuchFolder, match="no folder .*/nowhere[.]"),
+        whole_file(tmp_path / "nowhere" / "archive.csv"),
+    ):
+        raise AssertionError

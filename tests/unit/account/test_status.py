@@ -163,3 +163,9 @@ def test_a_hold_says_how_it_ends(
     assert told["held"]["kind"] == kind
     assert told["breaker"]["trips"] == (1 if kind == "breaker" else 0)
     assert told["backlog"][1] == {"queue": "review", "records": 1, "limit": None}
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_who_publishes_what_is_accepted(by_hand: bool) -> None:
+    (item,) = what_waits(standings(accepted=2), {}, "active", promoted_by_hand=by_hand)
+    assert (item.what, item.count, item.by_person) == ("accepted", 2, by_hand)
