@@ -44,12 +44,15 @@ def repair_archive(context: Context) -> RepairReport:
 
     Raises:
         ParserUnavailable: a thumbnail has to be rendered and the parser does not work here.
-        ArtifactDamaged: a kept copy does not have the bytes that were scanned.
+        ArtifactDamaged: a kept copy does not have the bytes that were scanned; all else is mended.
     """
     heads = mend_heads(context.ledger)
     # What was not shown had no search entry, or one that seemed to be of nothing.
     search_entries = rebuild_search_entries(context.ledger)
-    rendered = render_lost(context).rendered
-    renamed = mend_thumbnails(context)
+    try:
+        rendered = render_lost(context).rendered
+    finally:
+        # One document that cannot be rendered keeps nothing from the others.
+        renamed = mend_thumbnails(context)
     left = incomplete_entries(context).height
     return RepairReport(heads, search_entries, rendered, renamed, left)

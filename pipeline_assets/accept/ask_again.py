@@ -98,9 +98,31 @@ def ask_again(
         connection,
         FAILURE,
         batch.batch_id,
-        f"{failed.height} answers have evidence of another document of the batch; none of them is "
-        "used, and each record is asked about once more",
+        _told(decided.rows),
         at,
+    )
+
+
+def _told(decided: pl.DataFrame) -> str:
+    """What an operator is told: how many answers, and what becomes of their records."""
+    counts = dict(decided["decision"].value_counts().iter_rows())
+    becomes = [
+        f"{counts[kind]} {one if counts[kind] == 1 else more}"
+        for kind, one, more in (
+            ("retry", "is asked about once more", "are asked about once more"),
+            ("hold", "waits until the version goes on", "wait until the version goes on"),
+            (
+                "dead_letter",
+                "is given up and waits for its owner",
+                "are given up and wait for their owner",
+            ),
+        )
+        if kind in counts
+    ]
+    answers = "1 answer has" if decided.height == 1 else f"{decided.height:,} answers have"
+    return (
+        f"{answers} evidence of another document of the batch and will not be used; of the "
+        f"records {', '.join(becomes)}"
     )
 
 

@@ -18,6 +18,11 @@ _LET_THROUGH = (
     "(j.outcome = 'accepted' OR EXISTS (SELECT 1 FROM reviews v "
     "WHERE v.attempt_no = j.attempt_no AND v.decision IN ('accept', 'correct')))"
 )
+# What counts is the record's newest answer, not one that it replaced.
+_NEWEST = (
+    "NOT EXISTS (SELECT 1 FROM attempts n JOIN judgements k ON k.attempt_no = n.attempt_no "
+    "WHERE n.record_no = a.record_no AND n.attempt_no > a.attempt_no)"
+)
 # With the values that the model gave where the rules or a reviewer let them pass as they are, or
 # with those that a reviewer put in their place.
 _VALUES_LET_THROUGH = (
@@ -42,7 +47,7 @@ def leaks(ledger: Ledger, version_no: int) -> pl.DataFrame:
             "WHERE r.version_no = ? AND s.state IN ('accepted', 'published') "
             "AND NOT EXISTS (SELECT 1 FROM attempts a "
             "JOIN judgements j ON j.attempt_no = a.attempt_no "
-            f"WHERE a.record_no = r.record_no AND {_LET_THROUGH}) "
+            f"WHERE a.record_no = r.record_no AND {_LET_THROUGH} AND {_NEWEST}) "
             "UNION ALL "
             "SELECT r.record_id, 'published values that were not accepted' FROM archive_entries e "
             "JOIN records r ON r.record_no = e.record_no WHERE e.version_no = ? "

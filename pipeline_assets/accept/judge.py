@@ -206,19 +206,6 @@ def conclude(acceptance: Acceptance, slices: Sequence[JudgedSlice], texts: Texts
     )
 
 
-def judge(
-    workload: Workload,
-    acceptance: Acceptance,
-    collected: pl.DataFrame,
-    facts: pl.DataFrame,
-    catalogue: pl.DataFrame,
-    texts: Texts,
-) -> Judged:
-    """Open and judge a batch that is one slice: see `open_slice`, `judge_slice`, `conclude`."""
-    opened = open_slice(workload, collected, texts)
-    return conclude(acceptance, [judge_slice(acceptance, opened, facts, catalogue)], texts)
-
-
 def _answers(
     records: pl.DataFrame, decoded: Decoded, places: pl.DataFrame, digests: list[str]
 ) -> pl.DataFrame:

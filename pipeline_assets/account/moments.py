@@ -7,9 +7,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+_FIRST_YEAR = 1000
+"""The ledger compares times as texts, and the text of an earlier year is shorter: 226 is after
+2026. A year like that is a slip of the keyboard."""
+
 
 class UnreadableMoment(ValueError):
-    """A text that is no time."""
+    """A text that is no time, or of a year that nobody means."""
 
     def __init__(self, text: str) -> None:
         super().__init__(
@@ -28,6 +32,9 @@ def parse_moment(text: str) -> datetime:
     """
     try:
         # Of a time without a zone, astimezone takes this machine's.
-        return datetime.fromisoformat(text.strip()).astimezone(UTC)
+        moment = datetime.fromisoformat(text.strip()).astimezone(UTC)
     except (ValueError, OverflowError) as error:
         raise UnreadableMoment(text) from error
+    if moment.year < _FIRST_YEAR:
+        raise UnreadableMoment(text)
+    return moment

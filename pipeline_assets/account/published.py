@@ -24,22 +24,28 @@ _SHOWN_SCHEMA = {"entry_no": pl.Int64, "version_no": pl.Int64, "valid_to": pl.St
 
 
 class NotPublished(LookupError):
-    """The document has no visible entry in the archive."""
+    """The document has no visible entry in the archive, or none of the version asked for."""
 
-    def __init__(self, document_id: str) -> None:
+    def __init__(self, document_id: str, key: str | None = None) -> None:
         super().__init__(
-            f"{document_id} is not published. `tallybook explain {document_id!r}` says why."
+            f"{document_id} is not published{_under(key)}. `tallybook explain "
+            f"{document_id!r}` says why."
         )
 
 
 class NotPublishedThen(LookupError):
     """The document had no visible entry at a time."""
 
-    def __init__(self, document_id: str, at: datetime) -> None:
+    def __init__(self, document_id: str, at: datetime, key: str | None = None) -> None:
         super().__init__(
-            f"{document_id} was not published at {to_text(at)}. `tallybook explain "
+            f"{document_id} was not published at {to_text(at)}{_under(key)}. `tallybook explain "
             f"{document_id!r}` shows when it was."
         )
+
+
+def _under(key: str | None) -> str:
+    """It may be published all the same, under another version."""
+    return "" if key is None else f" with the values of {key}"
 
 
 class NoText(LookupError):
@@ -94,8 +100,8 @@ def published_entry(
             shown = shown.filter(pl.col("version_no") == number)
         if shown.is_empty():
             if as_of is None:
-                raise NotPublished(found.document_id)
-            raise NotPublishedThen(found.document_id, as_of)
+                raise NotPublished(found.document_id, key)
+            raise NotPublishedThen(found.document_id, as_of, key)
         entry = entry_of(connection, context.ledger, shown["entry_no"][0])
     return entry if as_of is None else entry | {"visible_until": shown["valid_to"][0]}
 

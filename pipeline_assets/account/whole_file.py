@@ -35,6 +35,16 @@ class NotAFile(FileRefused):
         )
 
 
+class NoSuchFolder(FileRefused):
+    """The file would stand in a folder that is not there."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(
+            f"{file} was not written: there is no folder {file.parent}. Make it, or give another "
+            "name."
+        )
+
+
 @contextmanager
 def whole_file(file: Path, *, force: bool = False) -> Iterator[Path]:
     """A fresh file beside `file` to write to; it takes that name when the block ends well.
@@ -46,6 +56,7 @@ def whole_file(file: Path, *, force: bool = False) -> Iterator[Path]:
     Raises:
         FileExists: the name is taken, at the start or by the end.
         NotAFile: the name is taken by something that is no regular file.
+        NoSuchFolder: the folder that it would stand in is not there.
         OSError: the folder cannot be written to.
     """
     target = file.resolve()
@@ -53,6 +64,8 @@ def whole_file(file: Path, *, force: bool = False) -> Iterator[Path]:
         raise NotAFile(file)
     if target.exists() and not force:
         raise FileExists(file)
+    if not target.parent.is_dir():
+        raise NoSuchFolder(file)
     descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
     os.close(descriptor)
     fresh = Path(name)

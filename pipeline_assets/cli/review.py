@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pipeline_assets.review.queue import Queue
     from resources.context import Context
     from resources.ledger.review_queue import Wanted
+    from resources.settings import Settings
 
 review_app = typer.Typer(
     help="Show what waits for a reviewer, and accept, correct or reject it.",
@@ -108,7 +109,8 @@ def list_command(
     """List what waits for a reviewer, the most urgent and then the oldest first."""
     from pipeline_assets.review.queue import read_queue
 
-    with open_existing(make_settings(state=state)) as context:
+    settings = make_settings(state=state)
+    with open_existing(settings) as context:
         wanted = _wanted(context, version, rule, field, slice_, kind, assigned, unassigned)
         queue = read_queue(context, wanted, limit)
         now = context.clock()
@@ -117,7 +119,7 @@ def list_command(
 
         output.emit_json_lines(_for_machines(queue, now))
     else:
-        _print_queue(queue, now)
+        _print_queue(queue, now, settings)
     return 0
 
 
@@ -140,7 +142,8 @@ def show_command(
     from pipeline_assets.cli import output
     from pipeline_assets.review.desk import lay_out
 
-    with open_existing(make_settings(state=state)) as context:
+    settings = make_settings(state=state)
+    with open_existing(settings) as context:
         sheet = lay_out(context, _number(context, review, version), _reviewer(by))
     if json:
         output.emit_json(_sheet_for_machines(sheet, page))
@@ -151,7 +154,7 @@ def show_command(
     _print_acts(sheet)
     if sheet.review["waits"]:
         name = f"{sheet.number}@{sheet.review['revision']}"
-        told = output.command("review", "accept", name, "--reason", "TEXT")
+        told = _command(settings, "review", "accept", name, "--reason", "TEXT")
         output.say("", f"Decide on what you see here: {told} (or correct, or reject)")
     return 0
 
@@ -245,7 +248,8 @@ def assign_command(
     actor = _reviewer(by)
     conditions = (version, where_rule, where_field, where_slice, where_kind)
     _require_one_way(reviews, conditions)
-    with open_existing(make_settings(state=state)) as context:
+    settings = make_settings(state=state)
+    with open_existing(settings) as context:
         if reviews:
             done = assign(context, read_names(context, reviews), to, by=actor, reason=reason)
         else:
@@ -254,7 +258,7 @@ def assign_command(
             if digest is None:
                 return UNCONFIRMED
             done = assign_selection(context, wanted, digest, to, by=actor, reason=reason)
-    _print_done(done, json=json)
+    _print_done(done, settings, json=json)
     return 0
 
 
@@ -293,7 +297,8 @@ def correct_command(
     reviewer = _reviewer(by)
     why = require_reason(reason, "correct")
     wishes = read_wishes(sets, cites or [])
-    with open_existing(make_settings(state=state)) as context:
+    settings = make_settings(state=state)
+    with open_existing(settings) as context:
         asked = read_names(context, [review])
         sheet = lay_out(context, int(asked["review_no"][0]), reviewer)
         content = corrected_content(context, sheet, wishes)
@@ -304,7 +309,7 @@ def correct_command(
             reviewer=reviewer,
             reason=why,
         )
-    _print_done(done, json=json)
+    _print_done(done, settings, json=json)
     return 0
 
 
@@ -326,7 +331,8 @@ def _decide(
     reviewer = _reviewer(by)
     why = require_reason(reason, decision)
     _require_one_way(reviews, conditions)
-    with open_existing(make_settings(state=state)) as context:
+    settings = make_settings(state=state)
+    with open_existing(settings) as context:
         if reviews:
             asked = read_names(context, reviews)
             done = decide(context, asked, decision, reviewer=reviewer, reason=why)
@@ -338,7 +344,7 @@ def _decide(
             done = decide_selection(
                 context, wanted, digest, decision, reviewer=reviewer, reason=why
             )
-    _print_done(done, json=json)
+    _print_done(done, settings, json=json)
     return 0
 
 
@@ -386,9 +392,10 @@ def _number(context: Context, name: str, version: str | None) -> int:
     from pipeline_assets.account.documents import find_document
     from pipeline_assets.account.known_version import known_version
     from pipeline_assets.review.desk import review_of_document
+    from pipeline_assets.review.queue import read_names
 
     if name.partition("@")[0].isdecimal():
-        return int(name.partition("@")[0])
+        return int(read_names(context, [name])["review_no"][0])
     number = None if version is None else known_version(context, version).version_no
     found = find_document(context, name)
     return review_of_document(context, found.document_no, found.document_id, number)
@@ -422,6 +429,7 @@ def _confirmed(
             {
                 "selection": selection.digest,
                 "reviews": count,
+                "selected": [f"{no}@{revision}" for no, revision in selection.members.iter_rows()],
                 "rules": selection.rules,
                 "confirmed": False,
             }
@@ -478,7 +486,15 @@ def _for_machines(queue: Queue, now: datetime) -> Iterator[dict[str, Any]]:
         yield {**row, "age_hours": _age(row["opened_at"], now)}
 
 
-def _print_queue(queue: Queue, now: datetime) -> None:
+def _command(settings: Settings, *words: object) -> str:
+    """A command line for the same state folder."""
+    from pipeline_assets.cli import output
+    from pipeline_assets.cli.account import options_of
+
+    return output.command(*words, *options_of(settings, version=False))
+
+
+def _print_queue(queue: Queue, now: datetime, settings: Settings) -> None:
     from pipeline_assets.cli import output
 
     if queue.reviews.is_empty():
@@ -507,8 +523,8 @@ def _print_queue(queue: Queue, now: datetime) -> None:
         output.say(f"{counted(more, 'more review')} not shown: --limit shows more.")
     first = queue.reviews["review_no"][0]
     output.say(
-        f"One of them in full: {output.command('review', 'show', first)}",
-        f"One after the other: {output.command('review', 'next')}",
+        f"One of them in full: {_command(settings, 'review', 'show', first)}",
+        f"One after the other: {_command(settings, 'review', 'next')}",
     )
 
 
@@ -548,7 +564,7 @@ def _print_acts(sheet: Sheet) -> None:
         )
 
 
-def _print_done(done: Done, *, json: bool) -> None:
+def _print_done(done: Done, settings: Settings, *, json: bool) -> None:
     from pipeline_assets.cli import output
     from pipeline_assets.review.decisions import DONE
 
@@ -565,6 +581,10 @@ def _print_done(done: Done, *, json: bool) -> None:
     )
     if done.hidden:
         output.say(f"The published entry of {counted(done.hidden, 'document')} left the archive.")
-    if done.act in ("accept", "correct"):
-        told = output.command("run", "--version", "KEY")
-        output.say(f"The next run of the version publishes it: {told}")
+    if done.to_publish:
+        verb = "is" if done.to_publish == 1 else "are"
+        output.say(
+            f"{counted(done.to_publish, 'document')} {verb} published by the next run of the "
+            f"version: {_command(settings, 'run', '--version', 'KEY')} (where its setting promote "
+            f"is manual, by {_command(settings, 'promote', 'KEY')})"
+        )

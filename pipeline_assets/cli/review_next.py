@@ -25,6 +25,7 @@ from pipeline_assets.review.errors import (
     ReviewError,
 )
 from pipeline_assets.review.queue import place_of, take_next
+from resources.artifacts import ArtifactMissing
 from resources.context import Context
 from resources.ledger.review_queue import Place, Wanted
 
@@ -99,8 +100,19 @@ class Session:
                 self.terminal.say("Nothing more waits for you here.")
                 return
             after = place_of(self.context, number)
-            if not self._review(lay_out(self.context, number, self.reviewer)):
+            sheet = self._laid_out(number)
+            goes_on = self.terminal.key() != "q" if sheet is None else self._review(sheet)
+            if not goes_on:
                 return
+
+    def _laid_out(self, number: int) -> Sheet | None:
+        """What is on the desk; None where it cannot be shown: those behind it are worked on."""
+        try:
+            return lay_out(self.context, number, self.reviewer)
+        except (ReviewError, ArtifactMissing) as error:
+            self.done["not shown"] += 1
+            self.terminal.say(f"Review {number} cannot be shown: {error} Any key goes on.")
+            return None
 
     def _review(self, sheet: Sheet) -> bool:
         """Work on one review; False when the reviewer has enough."""

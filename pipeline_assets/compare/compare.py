@@ -66,6 +66,17 @@ class UnclearCondition(ValueError):
         )
 
 
+class ContradictingConditions(UnclearCondition):
+    """Two conditions on the same thing, of which a document meets one at most."""
+
+    def __init__(self, name: str, first: str, second: str) -> None:
+        ValueError.__init__(
+            self,
+            f"{name}={first!a} and {name}={second!a} never hold together, and a document is listed "
+            f"if it meets every condition; give {name} once.",
+        )
+
+
 @dataclass(frozen=True)
 class ListedDocument:
     """A document with the values of both versions.
@@ -127,13 +138,16 @@ def read_conditions(texts: list[str]) -> dict[str, str]:
 
     Raises:
         UnclearCondition: one cannot be read.
+        ContradictingConditions: no document can meet two of them.
     """
-    conditions = {}
+    conditions: dict[str, str] = {}
     for text in texts:
         name, separator, wanted = text.partition("=")
         known = (name in FIELDS and wanted in OUTCOMES) or (name == SLICE and wanted)
         if not separator or not known:
             raise UnclearCondition(text)
+        if conditions.get(name, wanted) != wanted:
+            raise ContradictingConditions(name, conditions[name], wanted)
         conditions[name] = wanted
     return conditions
 
@@ -264,8 +278,8 @@ def _standing(connection: Connection, ledger: Ledger, version: KnownVersion) -> 
         "SELECT e.document_no, e.record_no, r.source_version_no, e.entry_no, NULL, NULL "
         "FROM archive_entries e JOIN records r ON r.record_no = e.record_no "
         "LEFT JOIN record_state s ON s.record_no = e.record_no WHERE e.version_no = ? "
-        # What a reviewer rejected, or was withdrawn, stands for nothing any more.
-        "AND (s.state IS NULL OR s.state NOT IN ('rejected', 'withdrawn'))",
+        # What was rejected or withdrawn stands for nothing, also while it is tried again.
+        "AND (s.state IS NULL OR s.state IN ('published', 'accepted'))",
         _STANDING_SCHEMA,
         (version.version_no,),
     )

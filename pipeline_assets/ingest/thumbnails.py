@@ -61,8 +61,10 @@ def render_lost(context: Context) -> RenderReport:
 
     Raises:
         ParserUnavailable: the parser itself does not work here; nothing was rendered.
-        ArtifactDamaged: a kept copy does not have the bytes that were scanned.
+        ArtifactDamaged: a kept copy does not have the bytes that were scanned. All others are
+            rendered before that is told.
     """
+    damaged = None
     lost = _lost(context)
     kept = lost.filter(_is_kept(context, lost["checksum"]))
     same = other = 0
@@ -73,6 +75,9 @@ def render_lost(context: Context) -> RenderReport:
             gone += group.height
             continue
         for report, was in _parsed(context, settings, group):
+            if report.sha256 is not None and report.sha256 != report.key:
+                damaged = ArtifactDamaged("source", report.key, report.sha256)
+                continue
             digest = _store(context, report)
             if digest is None:
                 gone += 1
@@ -81,6 +86,8 @@ def render_lost(context: Context) -> RenderReport:
             else:
                 _name(context, report.key, settings.key, digest)
                 other += 1
+    if damaged is not None:
+        raise damaged
     return RenderReport(same, other, gone)
 
 
@@ -123,8 +130,6 @@ def _parsed(
     with ParserPool(min(workers, lost.height), limits) as pool:
         pool.check()
         for report in pool.parse_many(_tasks(context, lost)):
-            if report.sha256 is not None and report.sha256 != report.key:
-                raise ArtifactDamaged("source", report.key, report.sha256)
             yield report, was[report.key]
 
 

@@ -169,6 +169,7 @@ class _Look:
         self._until = None if seconds is None else context.clock() + timedelta(seconds=seconds)
         self._counts = {"delivered": 0, "refused": 0, "given_up": 0, "due": 0}
         self._problem: str | None = None
+        self._down = False
 
     def run(self) -> SendReport:
         queued = queue_changes(self._context, self._lease, self._outlet.name, self._time_is_up)
@@ -184,7 +185,8 @@ class _Look:
             self._settle(rows, answers)
             self._context.progress.advance(sum(answer is not None for answer in answers))
             after = int(rows["entry_no"][-1])
-            broken_off = None in answers or self._time_is_up()
+            self._down = None in answers
+            broken_off = self._down or self._time_is_up()
         self._context.progress.finish()
         report = SendReport(
             self._outlet.name,
@@ -233,7 +235,8 @@ class _Look:
         """A claimed row's outcome; one that was not begun is as it was before its claim."""
         base = {"entry_no": row["entry_no"], "effect": row["effect"], "ended_at": None}
         if answer is None:
-            return base | {"state": "due", "tries": row["tries"], "next_try_at": None}
+            kept = ("tries", "next_try_at", "status_code", "problem")
+            return base | {"state": "due"} | {name: row[name] for name in kept}
         tries = row["tries"] + 1
         outcome = outcome_of(answer, tries, row["queued_at"], now, self._context.rng)
         self._counts[outcome.state] += 1
@@ -250,7 +253,7 @@ class _Look:
     def _alert(self, report: SendReport) -> None:
         """Raise when deliveries are lost or the outlet is down; clear when all is well again."""
         name = self._outlet.name
-        serious = report.refused or report.given_up or (report.failed and report.broken_off)
+        serious = report.refused or report.given_up or (report.failed and self._down)
         with fenced(self._ledger, self._lease) as connection:
             unwelcome = unwelcome_count(connection, name)
             at = self._ledger.now()

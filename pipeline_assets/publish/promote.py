@@ -28,7 +28,7 @@ from pipeline_assets.versions import OpenVersion
 from resources.context import Context
 from resources.garbage import without_garbage_collector
 from resources.ledger.archive import lock_archive
-from resources.ledger.archive_changes import OpenChange, open_change
+from resources.ledger.archive_changes import OpenChange, is_accepted_value, open_change
 from resources.ledger.archive_visibility import SHARD, show_again
 from resources.ledger.engine import Ledger
 
@@ -182,20 +182,22 @@ def _values(
     ledger.dialect.stage(connection, "stage_promoted", documents)
     return ledger.dialect.fetch(
         connection,
-        "SELECT r.document_no, r.record_no, d.entry_no, d.accepted_digest, "
+        "SELECT r.document_no, r.record_no, d.entry_no, d.accepted_digest, "  # noqa: S608
         "CASE WHEN n.entry_no IS NULL THEN 0 ELSE 1 END, e.record_no, e.content_digest, "
         "CASE WHEN o.entry_no IS NULL THEN 0 ELSE 1 END FROM stage_promoted p "
         "JOIN records r ON r.document_no = p.document_no AND r.version_no = ? "
         "JOIN record_state t ON t.record_no = r.record_no AND t.state = 'published' "
         "JOIN deliveries d ON d.record_no = r.record_no AND d.operation = 'publish' "
-        "AND d.promotion = 1 "
+        "JOIN archive_entries g ON g.entry_no = d.entry_no "
+        "LEFT JOIN archive_changes c ON c.change_no = g.change_no "
         "LEFT JOIN source_entries n ON n.document_no = r.document_no "
         "AND n.source_version_no = r.source_version_no AND n.to_snapshot IS NULL "
         "LEFT JOIN archive_heads h ON h.document_no = r.document_no "
         "LEFT JOIN archive_entries e ON e.entry_no = h.entry_no "
         "LEFT JOIN records q ON q.record_no = e.record_no "
         "LEFT JOIN source_entries o ON o.document_no = q.document_no "
-        "AND o.source_version_no = q.source_version_no AND o.to_snapshot IS NULL",
+        "AND o.source_version_no = q.source_version_no AND o.to_snapshot IS NULL "
+        f"WHERE {is_accepted_value('d', 'c')}",
         _VALUES_SCHEMA,
         (version_no,),
     )

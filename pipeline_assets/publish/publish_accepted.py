@@ -233,10 +233,10 @@ def publish_staged(
     candidates = candidates_of(connection, context, batch.batch_id, accepted, staging, key)
     done = delivered(connection, ledger, candidates)
     fresh = candidates.join(done, on="record_no", how="anti", maintain_order="left")
-    older = fresh.filter((pl.col("head_record_no") > pl.col("record_no")) & ~pl.col("current"))[
-        "record_no"
-    ]
-    fresh = fresh.filter(~pl.col("record_no").is_in(older.implode()))
+    newer_shown = (pl.col("head_record_no") > pl.col("record_no")) & ~pl.col("current")
+    hidden = candidates.filter(newer_shown)["record_no"]
+    older = fresh.filter(pl.col("record_no").is_in(hidden.implode()))["record_no"]
+    fresh = fresh.filter(~pl.col("record_no").is_in(hidden.implode()))
     replaced = 0
     if not fresh.is_empty():
         replaced = publish_entries(
@@ -248,7 +248,8 @@ def publish_staged(
             change.number,
         )
         change.count(fresh.height, replaced)
-    again = show_again(connection, ledger, accepted_again(connection, ledger, done), change)
+    wanted = done.filter(~pl.col("record_no").is_in(hidden.implode()))
+    again = show_again(connection, ledger, accepted_again(connection, ledger, wanted), change)
     overtaken = replace(cause, reason="a newer record is published")
     for members, target, why in (
         (pl.concat([done["record_no"], fresh["record_no"]]), "published", cause),

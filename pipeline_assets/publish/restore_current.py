@@ -17,14 +17,14 @@ from sqlalchemy import Connection
 from pipeline_assets.versions import OpenVersion
 from resources.context import Context
 from resources.ledger.archive import lock_archive
-from resources.ledger.archive_changes import PUTS_BACK, open_change
+from resources.ledger.archive_changes import PUTS_BACK, is_accepted_value, open_change
 from resources.ledger.archive_visibility import show_again
 from resources.ledger.leases import fenced, held
 
 _FORMER_SCHEMA = {
     "record_no": pl.Int64,
     "entry_no": pl.Int64,
-    "promotion": pl.Int64,
+    "accepted": pl.Int64,
     "ended_by": pl.String,
 }
 
@@ -58,7 +58,8 @@ def _former(connection: Connection, context: Context, version_no: int) -> pl.Ser
     """The entry to show again of each record that is current, published and not shown."""
     found = context.ledger.dialect.fetch(
         connection,
-        "SELECT r.record_no, d.entry_no, d.promotion, c.kind FROM source_entries s "
+        f"SELECT r.record_no, d.entry_no, CASE WHEN {is_accepted_value('d', 'o')} "  # noqa: S608
+        "THEN 1 ELSE 0 END, c.kind FROM source_entries s "
         "JOIN records r ON r.source_version_no = s.source_version_no AND r.version_no = ? "
         "JOIN record_state st ON st.record_no = r.record_no AND st.state = 'published' "
         "JOIN archive_heads h ON h.document_no = r.document_no "
@@ -66,6 +67,7 @@ def _former(connection: Connection, context: Context, version_no: int) -> pl.Ser
         "AND shown.version_no = r.version_no AND shown.record_no <> r.record_no "
         "JOIN deliveries d ON d.record_no = r.record_no AND d.operation = 'publish' "
         "JOIN archive_entries e ON e.entry_no = d.entry_no "
+        "LEFT JOIN archive_changes o ON o.change_no = e.change_no "
         "LEFT JOIN archive_changes c ON c.change_no = e.closed_by WHERE s.to_snapshot IS NULL",
         _FORMER_SCHEMA,
         (version_no,),
@@ -73,7 +75,7 @@ def _former(connection: Connection, context: Context, version_no: int) -> pl.Ser
     last = found.unique("record_no", keep="last", maintain_order=True)
     # Without `is_in`'s null for entries that ended before changes were kept.
     undone = last.filter(pl.col("ended_by").is_in(PUTS_BACK))["record_no"]
-    # The newest values that were accepted: what was promoted again repeats some that were.
+    # The newest values that were accepted: what was put back repeats some that were.
     return found.filter(
-        (pl.col("promotion") == 1) & ~pl.col("record_no").is_in(undone.implode())
+        (pl.col("accepted") == 1) & ~pl.col("record_no").is_in(undone.implode())
     ).unique("record_no", keep="last", maintain_order=True)["entry_no"]

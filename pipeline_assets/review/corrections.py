@@ -30,6 +30,8 @@ SEPARATOR = ","
 """Between the values of a field that is a list."""
 _SHORTEST = 3
 """Characters; a shorter value, such as a language's code, is no word of the text."""
+# A letter or digit of a script with spaces between words.
+_JOINS = re.compile(r"(?![\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])[^\W_]")
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,8 @@ def stands_in(text: str, value: str) -> tuple[int, int] | None:
     at = 0
     while (place := find_quote(text[at:], value)) is not None:
         start, end = at + place[0], at + place[1]
-        if not (text[:start][-1:].isalnum() or text[end : end + 1].isalnum()):
+        before = text[max(0, start - 1) : start]
+        if not (_JOINS.match(before) or _JOINS.match(text[end : end + 1])):
             return start, end
         at = end
     return None

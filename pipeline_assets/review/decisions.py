@@ -26,6 +26,7 @@ from pipeline_assets.review.errors import (
     ReviewDecided,
     ReviewerUnnamed,
     ReviewOvertaken,
+    RevisionUnknown,
     UnknownReview,
 )
 from resources.context import Context
@@ -116,12 +117,14 @@ class Done:
         reviews: how many.
         documents: the first few of them.
         hidden: documents whose published entry left the archive.
+        to_publish: records whose accepted or corrected values are to be published now.
     """
 
     act: str
     reviews: int
     documents: tuple[str, ...]
     hidden: int = 0
+    to_publish: int = 0
 
 
 def refusal(standing: pl.DataFrame) -> Refusal | None:
@@ -206,8 +209,8 @@ def decide(
     Raises:
         ReasonMissing, ReviewerUnnamed: nobody decides, or for no reason.
         NothingSelected: no review is named.
-        UnknownReview, ReviewDecided, ReviewChanged, ReviewOvertaken: one of them cannot be
-            decided as it was seen; nothing was changed.
+        UnknownReview, RevisionUnknown, ReviewDecided, ReviewChanged, ReviewOvertaken: one of them
+            cannot be decided as it was seen; nothing was changed.
     """
     with context.ledger.write() as connection:
         return decide_within(connection, context, asked, decision, reviewer=reviewer, reason=reason)
@@ -238,7 +241,13 @@ def decide_within(
         _refuse_again(connection, ledger, asked)
     hidden = _hide(connection, ledger, effects.hidden, cause)
     _move(connection, ledger, standing, effects, decision, cause)
-    return Done(decision, asked.height, _examples(standing), hidden)
+    return Done(
+        decision,
+        asked.height,
+        _examples(standing),
+        hidden,
+        _to_publish(effects, standing, decision),
+    )
 
 
 def assign(context: Context, asked: pl.DataFrame, to: str, *, by: str, reason: str) -> Done:
@@ -285,13 +294,13 @@ def _raise(connection: Connection, ledger: Ledger, found: Refusal) -> NoReturn:
         raise UnknownReview(list(found.numbers))
     if found.trouble == "overtaken":
         raise ReviewOvertaken(number, str(found.row["document_id"]), _overtaker(found.row), others)
-    acts = acts_of(connection, ledger, number)
-    newest = acts.row(-1, named=True) if acts.height else None
     if found.trouble == "decided":
         act, who, at = (str(found.row[name]) for name in ("decision", "reviewer", "decided_at"))
         raise ReviewDecided(number, DONE.get(act, act), who, at, others)
-    if newest is None:
-        raise ReviewChanged(number, "changed", "somebody", "an unknown time", others)
+    asked, revision = (int(str(found.row[name])) for name in ("asked_revision", "revision"))
+    if asked > revision:
+        raise RevisionUnknown(number, asked, revision)
+    newest = acts_of(connection, ledger, number).row(-1, named=True)
     act = str(newest["act"])
     raise ReviewChanged(number, DONE.get(act, act), newest["who"], newest["acted_at"], others)
 
@@ -374,6 +383,13 @@ def _hide(connection: Connection, ledger: Ledger, hidden: pl.DataFrame, cause: C
         0,
     )
     return hide_records(connection, ledger, hidden["record_no"], change)
+
+
+def _to_publish(effects: Plan, standing: pl.DataFrame, decision: Decision) -> int:
+    """Whoever corrects changes what is published; a sample that is right stays as it is."""
+    if decision == "correct":
+        return standing["record_no"].n_unique()
+    return sum(move.records.len() for move in effects.moves if move.to_state == "accepted")
 
 
 def _examples(standing: pl.DataFrame) -> tuple[str, ...]:

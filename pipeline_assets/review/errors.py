@@ -53,6 +53,16 @@ class ReviewDecided(ReviewChanged):
     _how = "was decided already"
 
 
+class RevisionUnknown(ReviewError):
+    """A revision that the review has not come to yet: nobody can have seen it."""
+
+    def __init__(self, review_no: int, asked: int, revision: int) -> None:
+        super().__init__(
+            f"review {review_no} has no revision {asked}; it is at revision {revision}. Nothing "
+            f"was changed. Look at it: tallybook review show {review_no}"
+        )
+
+
 class ReviewOvertaken(ReviewError):
     """The record moved on: what would be decided is no longer what counts."""
 
@@ -114,8 +124,8 @@ class SelectionChanged(ReviewError):
     def __init__(self, confirmed: str, found: str, count: int) -> None:
         super().__init__(
             f"the selection changed since it was looked at: confirmed {confirmed}, found {found} "
-            f"({count} reviews). Nothing was changed. Look at it again, then confirm it with "
-            f"--confirm {found}"
+            f"({count} review{'' if count == 1 else 's'}). Nothing was changed. Look at it again, "
+            f"then confirm it with --confirm {found}"
         )
 
 

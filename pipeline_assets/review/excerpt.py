@@ -48,9 +48,9 @@ def excerpt(
         number
         for at, (start, end) in enumerate(places)
         if any(mark.start < max(end, start + 1) and mark.end > start for mark in marks)
-        for number in range(at - around, at + around + 1)
-    } or set(range(most))
-    chosen = sorted(near & set(range(len(places))))[:most]
+        for number in range(max(0, at - around), min(len(places), at + around + 1))
+    } or range(len(places))
+    chosen = sorted(near)[:most]
     shown: list[Line | None] = []
     expected = 0
     for number in chosen:

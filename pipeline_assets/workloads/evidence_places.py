@@ -16,7 +16,7 @@ from operator import contains
 
 import polars as pl
 
-from pipeline_assets.workloads.text_folding import find_quote, fold
+from pipeline_assets.workloads.text_folding import find_quote, fold, hyphens_matter
 from pipeline_assets.workloads.workload import PLACE_SCHEMA
 
 _SPACES = re.compile(r"\s+")
@@ -80,8 +80,9 @@ def place_in(text: str, quote: str) -> tuple[int, int] | None:
 
 def folds(text: str) -> Folds:
     """A text in the forms that `place_in` compares, for many quotes against one page."""
-    flat = _SPACES.sub(" ", text).lower()
-    return flat, fold(text), fold(text, keep_line_end_hyphens=True)
+    folded = fold(text)
+    kept = fold(text, keep_line_end_hyphens=True) if hyphens_matter(text) else folded
+    return " ".join(text.split()).lower(), folded, kept
 
 
 def may_stand(page: Folds, quote: Folds) -> bool:

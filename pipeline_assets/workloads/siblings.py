@@ -25,11 +25,11 @@ def names_a_sibling(text: str, products: Sequence[str]) -> bool:
         products: identifiers as printed; those without letters before a digit have no siblings.
     """
     own = [fold_identifier(name) for name in products]
-    folded = fold_identifier(text)
-    if any(name in folded for name in own):
-        return False
     heads = {match[0] for name in own if (match := _LETTERS.match(name))}
     models = [fold_identifier(model) for model in _MODEL.findall(text)]
+    if not any((match := _LETTERS.match(model)) and match[0] in heads for model in models):
+        return False
     if any(name.startswith(model) for model in models for name in own):
         return False
-    return any((match := _LETTERS.match(model)) and match[0] in heads for model in models)
+    folded = fold_identifier(text)
+    return not any(name in folded for name in own)

@@ -22,6 +22,7 @@ _UNIFY = {
     **dict.fromkeys(map(ord, _SINGLE_QUOTES), "'"),
     **dict.fromkeys(map(ord, _DOUBLE_QUOTES), '"'),
 }
+_UNIFIED = re.compile(f"[{_DASHES}{_SINGLE_QUOTES}{_DOUBLE_QUOTES}]")
 
 # Soft hyphen; U+0002 and U+FFFE are what PDFium writes where a line ends in a hyphen.
 _SOFT_HYPHENS = "\u00ad\u0002\ufffe"
@@ -36,10 +37,19 @@ _INVISIBLE = re.compile(
     "\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0"
     "\ufff0-\ufffb\ufffe\uffff\U000e0000-\U000e0fff]+"
 )
-_SPACES = re.compile(r"\s+")
+# Without a look at the letters around it, a hyphen at a line end is found much faster.
+_ENDS_IN_HYPHEN = re.compile(rf"[-{_DASHES[:2]}][ \t]*{_BREAK}")
+_ENDS_IN_ASCII_HYPHEN = re.compile(r"-[ \t]*[\n\r]")
 # Chinese and Japanese set no space between words, so one that extraction put there means nothing.
 _CJK = "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _CJK_GAP = re.compile(rf"(?<=[{_CJK}]) (?=[{_CJK}])")
+
+
+# What folding does to ASCII characters, but for runs of white space.
+_FOLDED_ASCII = {
+    code: "'" if sign == "`" else None if _INVISIBLE.match(sign) else sign.casefold()
+    for code, sign in enumerate(map(chr, range(128)))
+}
 
 
 @dataclass(frozen=True)
@@ -66,15 +76,20 @@ def fold(text: str, *, keep_line_end_hyphens: bool = False) -> str:
             or belong to the word ("high-/quality"). By default it is taken for hyphenation and
             dropped; with this set it is kept and only the line break goes.
     """
-    text = _SOFT_HYPHENATION.sub("", text)
-    text = _HARD_HYPHENATION.sub(_hyphen_replacement(keep_line_end_hyphens), text)
-    text = _INVISIBLE.sub("", text)
+    if not text.isascii() or "\u0002" in text:
+        text = _SOFT_HYPHENATION.sub("", text)
+    if _ends_in_hyphen(text):
+        text = _HARD_HYPHENATION.sub(_hyphen_replacement(keep_line_end_hyphens), text)
     if text.isascii():
-        text = text.replace("`", "'").casefold()
-    else:
-        text = _fold_characters(text)
-    text = _SPACES.sub(" ", text).strip(" ")
+        return " ".join(text.translate(_FOLDED_ASCII).split())
+    text = " ".join(_fold_characters(_INVISIBLE.sub("", text)).split())
     return text if text.isascii() else _CJK_GAP.sub("", text)
+
+
+def hyphens_matter(text: str) -> bool:
+    """May `keep_line_end_hyphens` fold this text otherwise? Never false where it does."""
+    # A soft hyphen goes with the line break behind it, and may leave another hyphen at a line end.
+    return _ends_in_hyphen(text) or _SOFT_HYPHENATION.search(text) is not None
 
 
 def fold_with_offsets(text: str, *, keep_line_end_hyphens: bool = False) -> FoldedText:
@@ -150,11 +165,20 @@ def has_quote(page_text: str, quote: str) -> bool:
     return kept in fold(page_text, keep_line_end_hyphens=True)
 
 
+def _ends_in_hyphen(text: str) -> bool:
+    pattern = _ENDS_IN_ASCII_HYPHEN if text.isascii() else _ENDS_IN_HYPHEN
+    return pattern.search(text) is not None
+
+
 def _fold_characters(text: str) -> str:
     """The part of folding that works on characters and the marks that follow them."""
-    text = unicodedata.normalize("NFKC", text.translate(_UNIFY))
+    text = unicodedata.normalize("NFKC", _unified(text))
     text = unicodedata.normalize("NFKC", text.casefold())
-    return text.translate(_UNIFY)
+    return _unified(text)
+
+
+def _unified(text: str) -> str:
+    return _UNIFIED.sub(lambda sign: _UNIFY[ord(sign[0])], text)
 
 
 class _HyphenReplacement:

@@ -10,8 +10,9 @@ Japanese by pairs of signs.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from pipeline_assets.workloads.text_folding import fold
 
@@ -36,11 +37,14 @@ _EMPTY = frozenset(
     pages handbook notes note text chapter table list user users brief version edition
     """.split()
 )
-_TOKEN = re.compile(r"\S*\d\S*")
+_EMPTY_STEMS = frozenset(word[:STEM] for word in _EMPTY)
+_DIGIT = re.compile(r"\d")
 _EDGE = " \t.,;:!?()[]{}<>\"'“”„«»‘’…。、，；：（）「」"
 _PIECES = re.compile(r"[/,;–—~…]|(?<=\d)[x×](?=\d)|\.{2,}")
 _PARTS = re.compile(r"[^\W\d_]+|\d+(?:[.,]\d+)*")
-_SHORT = re.compile(rf"(?<!\w)[^\W\d_{_CJK}]{{1,4}}(?!\w)")
+_LETTER = re.compile(rf"[^\W\d_{_CJK}]")
+_RUNS = re.compile(r"\w+")
+_SHORT = re.compile(rf"[^\W\d_{_CJK}]{{1,4}}")
 # A name and its number, not at the beginning of a sentence, where every word has a capital.
 _NUMBERED = re.compile(r"(?<=[\w,] )([^\W\d_a-z][^\W\d_]{2,} \d{1,3})(?![\w%°]|[.,]\d)")
 _SENTENCES = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
@@ -87,34 +91,35 @@ _UNITS = (
     (r"m?bar|[kM]?Pa", r"m?bar|[km]?pa"),
     (r"rpm|%|dB[a-zA-Z]?", r"rpm|%|percent|db[a-z]?"),
 )
-_MAY_MEASURE = re.compile(r"(?<![\w.,])\d+(?:[.,]\d+)*[-\s]?(?:[^\W\d]|[\"'”″°º%])")
-_MEASURES = tuple(
-    (re.compile(rf"(?<![\w.,])(\d+(?:[.,]\d+)*)[-\s]?(?:{written})(?!\w)"), printed)
-    for written, printed in _UNITS
-)
+
+
+def _measured_in(unit: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w.,])(\d+(?:[.,]\d+)*)[-\s]?(?:{unit})(?!\w)")
+
+
+_MEASURED = _measured_in("|".join(written for written, _ in _UNITS))
+_MEASURES = tuple((_measured_in(written), printed) for written, printed in _UNITS)
 
 
 def read_statement(text: str) -> Statement:
     """What can be looked up of a text."""
     folded = fold(text)
-    numbers = (token.strip(_EDGE) for token in _TOKEN.findall(text))
+    words, short = frozenset(stems(folded)), _short_words(folded)
+    if not _DIGIT.search(text):
+        return Statement(words, numbers=(), measures=(), numbered=(), short=short)
+    numbers = (token.strip(_EDGE) for token in _tokens(text))
     measures = (
         (number, printed)
-        for written, printed in (_MEASURES if _MAY_MEASURE.search(text) else ())
+        for written, printed in (_MEASURES if _MEASURED.search(text) else ())
         for number in written.findall(text)
     )
     return Statement(
-        stems=frozenset(stems(folded)),
+        stems=words,
         numbers=tuple(dict.fromkeys(filter(None, numbers))),
         measures=tuple(measures),
         numbered=tuple(fold(name) for name in _NUMBERED.findall(text)),
-        short=frozenset(short_words(folded)),
+        short=short,
     )
-
-
-def short_words(folded: str) -> set[str]:
-    """The words of at most four letters: most are the little words of a language."""
-    return set(_SHORT.findall(folded))
 
 
 def missing_numbers(statement: Statement, folded: str) -> bool:
@@ -134,10 +139,42 @@ def stems(folded: str) -> set[str]:
     return {stem for word in words for stem in _parts_of(word)}
 
 
-def share(wanted: Iterable[str], held: set[str]) -> float:
-    """How much of what is wanted is held; 0 if nothing is wanted."""
-    asked = list(wanted)
-    return sum(stem in held for stem in asked) / len(asked) if asked else 0.0
+def share_of_stems(wanted: Collection[str], folded: str) -> float:
+    """How many of these beginnings of words a folded text has; 0 if nothing is wanted.
+
+    As asking for each in `stems(folded)`, but a text is read for what is wanted alone.
+    """
+    return sum(has_stem(stem, folded) for stem in wanted) / len(wanted) if wanted else 0.0
+
+
+def has_short_words(wanted: Collection[str], folded: str, least: float) -> bool:
+    """Are so many of these (a share of them) whole words of a folded text? True if none is wanted.
+
+    Args:
+        wanted: words as `Statement.short` has them.
+        folded: the text.
+        least: from 0 to 1.
+    """
+    if not wanted:
+        return True
+    others = [word for word in wanted if f" {word} " not in folded]
+    between_spaces = len(wanted) - len(others)
+    if between_spaces / len(wanted) >= least:
+        return True
+    held = sum(_whole(word).search(folded) is not None for word in others)
+    return (between_spaces + held) / len(wanted) >= least
+
+
+def has_stem(stem: str, folded: str) -> bool:
+    """Is this, as `stems` gives it, among the stems of a folded text?"""
+    if _DENSE.match(stem):
+        return stem in folded
+    at = folded.find(stem)
+    while at >= 0:
+        if _is_stem(stem, folded, at):
+            return True
+        at = folded.find(stem, at + 1)
+    return False
 
 
 def has_number(token: str, folded: str) -> bool:
@@ -158,11 +195,40 @@ def out_of_context(text: str, folded: str) -> bool:
     A number has to stand near some word of the sentence that has it.
     """
     for sentence in _SENTENCES.split(text):
-        numbers = [n for n in _TOKEN.findall(sentence) if n.strip(_EDGE).isdigit()]
+        numbers = [n for n in _tokens(sentence) if n.strip(_EDGE).isdigit()]
         words = stems(fold(sentence))
         if any(not _stands_near(number.strip(_EDGE), words, folded) for number in numbers):
             return True
     return False
+
+
+def _tokens(text: str) -> Iterator[str]:
+    """The words with a digit."""
+    return (word for word in text.split() if _DIGIT.search(word))
+
+
+def _short_words(folded: str) -> frozenset[str]:
+    return frozenset(
+        run for run in _RUNS.findall(folded) if len(run) <= 4 and _SHORT.fullmatch(run)
+    )
+
+
+def _is_stem(stem: str, folded: str, at: int) -> bool:
+    """Does a word that supports something begin here, and have this stem?"""
+    if at and _LETTER.match(folded, at - 1):
+        return False
+    if len(stem) < STEM:
+        return not _LETTER.match(folded, at + len(stem)) and stem not in _EMPTY
+    if stem not in _EMPTY_STEMS:
+        return True
+    word = _WORDS.match(folded, at)
+    return word is not None and word[0] not in _EMPTY
+
+
+@lru_cache(maxsize=4096)
+def _whole(word: str) -> re.Pattern[str]:
+    # Looked for by its letters first: what stands before it costs at every place of a text.
+    return re.compile(rf"{word}(?!\w)(?<!\w{word})")
 
 
 def _stands_near(number: str, words: set[str], folded: str) -> bool:
@@ -174,12 +240,16 @@ def _stands_near(number: str, words: set[str], folded: str) -> bool:
 
 def _has_numbered(name: str, folded: str) -> bool:
     word, number = name.split()
-    return _any(_numbers_at(rf"{re.escape(word)}[\W_]{{0,3}}{_spelled(number)}", folded))
+    return word in folded and _any(
+        _numbers_at(rf"{re.escape(word)}[\W_]{{0,3}}{_spelled(number)}", folded)
+    )
 
 
 def _has_measure(number: str, unit: str, folded: str) -> bool:
     pattern = rf"{_spelled(number)}(?=[-\s]{{0,3}}(?:{unit})(?!\w))"
-    return any(not _in_number(folded, start, start) for start, _ in _matches_at(pattern, folded))
+    return _may_have([number], folded) and any(
+        not _in_number(folded, start, start) for start, _ in _matches_at(pattern, folded)
+    )
 
 
 def _stands(token: str, folded: str) -> bool:
@@ -190,13 +260,22 @@ def _stands(token: str, folded: str) -> bool:
     if not any(part[0].isdigit() for part in parts):
         return False
     whole = r"[\W_]{0,3}".join(map(_spelled, parts))
-    if len(parts) > 1 and any(_is_whole(folded, *at) for at in _matches_at(whole, folded)):
+    if (
+        len(parts) > 1
+        and _may_have(parts, folded)
+        and any(_is_whole(folded, *at) for at in _matches_at(whole, folded))
+    ):
         return True
     if not parts[0][0].isdigit() or any(part[0].isdigit() for part in parts[1:]):
         return False
     if _JOINED.fullmatch(wanted):
         return False
-    return _any(_numbers_at(_spelled(parts[0]), folded))
+    return _may_have(parts[:1], folded) and _any(_numbers_at(_spelled(parts[0]), folded))
+
+
+def _may_have(parts: Iterable[str], folded: str) -> bool:
+    """Has a text all that every spelling of these has? A pattern costs a thousand times more."""
+    return all(piece in folded for part in parts for piece in _pieces(part))
 
 
 def _any(places: Iterator[tuple[int, int]]) -> bool:
@@ -249,14 +328,19 @@ def _spelled(part: str) -> str:
     """A pattern for a word, or for a number with any separators."""
     if not part[0].isdigit():
         return re.escape(part)
-    if _GROUPED.fullmatch(part):
-        return _SEPARATOR.join(re.split("[.,]", part))
+    return (_SEPARATOR if _is_grouped(part) else "[.,]").join(_pieces(part))
+
+
+def _pieces(part: str) -> list[str]:
+    """A word, or what is between a number's separators."""
     if part.isdigit() and len(part) > 3:
         head = len(part) % 3 or 3
-        return _SEPARATOR.join(
-            [part[:head], *(part[at : at + 3] for at in range(head, len(part), 3))]
-        )
-    return re.sub(r"[.,]", "[.,]", part)
+        return [part[:head], *(part[at : at + 3] for at in range(head, len(part), 3))]
+    return re.split("[.,]", part) if part[0].isdigit() else [part]
+
+
+def _is_grouped(number: str) -> bool:
+    return (number.isdigit() and len(number) > 3) or _GROUPED.fullmatch(number) is not None
 
 
 def _parts_of(word: str) -> Iterator[str]:

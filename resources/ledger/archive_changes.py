@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Literal
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, func, insert, select, update
 
 from resources.ledger.moves import Cause
 from resources.ledger.schema import archive_changes
@@ -20,30 +20,56 @@ PUTS_BACK: tuple[ChangeKind, ...] = ("rollback", "removal")
 """Changes that undo: what they show stands for an earlier entry, and what they end was unwanted."""
 
 
+def is_accepted_value(delivery: str, change: str) -> str:
+    """The condition that an entry shows what was accepted then, and not what it was put back to.
+
+    Values that were delivered before and are accepted again have a later promotion number.
+
+    Args:
+        delivery: alias of the entry's row of `deliveries`.
+        change: alias of the row of `archive_changes` that showed it, which may be missing.
+    """
+    return f"({delivery}.promotion = 1 OR {change}.kind IN ('publish', 'correction', 'promote'))"
+
+
 class OpenChange:
     """A change in the making: its row is written when its first entry needs the number.
 
-    A change without any effect leaves no row.
+    A change without any effect leaves no row. Ask for its time and number under the archive's lock
+    only.
 
     Args:
         connection: the write transaction that the change is made in.
-        at: when it happens, in the ledger's text form.
-        write: writes its row and returns its number.
+        begun_at: when its maker began, in the ledger's text form.
+        write: writes its row with the time of the change, and returns its number.
     """
 
-    def __init__(self, connection: Connection, at: str, write: Callable[[], int]) -> None:
+    def __init__(self, connection: Connection, begun_at: str, write: Callable[[str], int]) -> None:
         self._connection = connection
+        self._begun_at = begun_at
         self._write = write
+        self._at: str | None = None
         self._number: int | None = None
-        self.at = at
         self.shown = 0
         self.hidden = 0
+
+    @property
+    def at(self) -> str:
+        """When it happens: never before another change.
+
+        Whoever waited for the archive's lock, or has a clock that is behind, would otherwise end
+        an entry before it began, and a document would have shown two at once.
+        """
+        if self._at is None:
+            newest = self._connection.execute(select(func.max(archive_changes.c.changed_at)))
+            self._at = max(self._begun_at, newest.scalar() or "")
+        return self._at
 
     @property
     def number(self) -> int:
         """Its number, for the entries that name it."""
         if self._number is None:
-            self._number = self._write()
+            self._number = self._write(self.at)
         return self._number
 
     def count(self, shown: int, hidden: int) -> None:
@@ -65,9 +91,7 @@ def open_change(
     change = OpenChange(
         connection,
         cause.at,
-        lambda: record_change(
-            connection, kind, version_no, cause.reason, cause.actor, cause.at, 0, 0
-        ),
+        lambda at: record_change(connection, kind, version_no, cause.reason, cause.actor, at, 0, 0),
     )
     yield change
     change.close()
@@ -76,7 +100,16 @@ def open_change(
 @contextmanager
 def known_change(connection: Connection, change_no: int) -> Iterator[OpenChange]:
     """The same for a change whose row was written before."""
-    change = OpenChange(connection, time_of_change(connection, change_no), lambda: change_no)
+
+    def known(at: str) -> int:
+        connection.execute(
+            update(archive_changes)
+            .where(archive_changes.c.change_no == change_no)
+            .values(changed_at=at)
+        )
+        return change_no
+
+    change = OpenChange(connection, time_of_change(connection, change_no), known)
     yield change
     change.close()
 

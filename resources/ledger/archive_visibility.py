@@ -199,12 +199,17 @@ def show_again(
 
 
 def _former(connection: Connection, ledger: Ledger, entries: pl.DataFrame) -> pl.DataFrame:
-    """Former entries with the number that their record is promoted with next."""
+    """Former entries with the number that their record is promoted with next.
+
+    The thumbnail is the one that their record named last: an earlier one may have been lost.
+    """
     ledger.dialect.stage(connection, "stage_again", entries)
     return ledger.dialect.fetch(
         connection,
         "SELECT e.entry_no, e.record_no, e.document_no, e.version_no, d.request_digest, "
-        "e.content, e.content_digest, e.thumbnail, "
+        "e.content, e.content_digest, (SELECT t.thumbnail FROM archive_entries t "
+        "WHERE t.entry_no = (SELECT MAX(u.entry_no) FROM archive_entries u "
+        "WHERE u.document_no = e.document_no AND u.record_no = e.record_no)), "
         "(SELECT MAX(n.promotion) FROM deliveries n WHERE n.record_no = e.record_no "
         "AND n.operation = d.operation) + 1 FROM stage_again s "
         "JOIN archive_entries e ON e.entry_no = s.entry_no "

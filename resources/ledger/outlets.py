@@ -48,6 +48,9 @@ DUE_SCHEMA = {
     "record_id": pl.String,
     "valid_to": pl.String,
     "change": pl.String,
+    "next_try_at": pl.String,
+    "status_code": pl.Int64,
+    "problem": pl.String,
 }
 SETTLED_SCHEMA = {
     "entry_no": pl.Int64,
@@ -225,7 +228,8 @@ def due_after(
     return ledger.dialect.fetch(
         connection,
         "SELECT o.entry_no, o.effect, o.idempotency_key, o.tries, o.queued_at, "  # noqa: S608
-        "d.document_id, e.archive_version, r.record_id, e.valid_to, c.kind "
+        "d.document_id, e.archive_version, r.record_id, e.valid_to, c.kind, o.next_try_at, "
+        "o.status_code, o.problem "
         "FROM outlet_deliveries o JOIN archive_entries e ON e.entry_no = o.entry_no "
         "JOIN documents d ON d.document_no = o.document_no "
         f"JOIN records r ON r.record_no = e.record_no {_CHANGE}"

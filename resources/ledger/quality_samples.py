@@ -13,6 +13,7 @@ import polars as pl
 from sqlalchemy import Connection, insert, select
 
 from resources.ledger.engine import Ledger
+from resources.ledger.review_queue import FITTING_STATE
 from resources.ledger.reviews import QUALITY_SAMPLE
 from resources.ledger.schema import batches, quality_sample_slices, quality_samples
 
@@ -180,13 +181,16 @@ def decisions_of_samples(connection: Connection, ledger: Ledger, version_no: int
     """The sampled answers of a version by slice and decision (`DECISION_SCHEMA`).
 
     `decision` is null where nobody decided. An answer that a newer one replaced is left out: it is
-    not the record's any more.
+    not the record's any more. So is one that nobody decided and nobody can: its record is asked
+    about again, or its document is gone.
     """
     return ledger.dialect.fetch(
         connection,
         "SELECT v.slice, v.decision, COUNT(*) FROM reviews v "  # noqa: S608
         "JOIN attempts a ON a.attempt_no = v.attempt_no "
+        "JOIN record_state t ON t.record_no = v.record_no "
         f"WHERE v.version_no = ? AND v.kind = '{QUALITY_SAMPLE}' AND {_JUDGED_LAST} "
+        f"AND (v.decision IS NOT NULL OR {FITTING_STATE}) "
         "GROUP BY v.slice, v.decision",
         DECISION_SCHEMA,
         (version_no,),

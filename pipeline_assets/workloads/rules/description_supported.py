@@ -20,11 +20,12 @@ from pipeline_assets.workloads.siblings import names_a_sibling
 from pipeline_assets.workloads.text_folding import fold
 from pipeline_assets.workloads.text_support import (
     Statement,
+    has_short_words,
+    has_stem,
     missing_numbers,
     out_of_context,
     read_statement,
-    share,
-    short_words,
+    share_of_stems,
     stems,
 )
 from pipeline_assets.workloads.workload import Rule, Shard
@@ -35,6 +36,7 @@ MOST_DOCUMENTS = 1_000
 _FIELD = "description"
 _SCHEMA = {"row": pl.Int64, "note": pl.String}
 _SENTENCES = re.compile(r"[.!?]\s+|[。！？]")
+_CUT = r"^\s*[.,]?\p{N}|\p{N}[.,]?\s*$"
 _LONG = 10  # signs of a sentence that nobody writes twice
 _NO_LANGUAGE = frozenset({None, ""})
 # Sentences that say that there is nothing to say.
@@ -70,7 +72,6 @@ class _Open:
     asked: _Asked
     on_pages: float
     missing: bool
-    foreign: bool
 
 
 def make_rule(thresholds: Mapping[str, Any]) -> Rule:
@@ -157,28 +158,28 @@ def _compared(shard: Shard, given: pl.DataFrame, limits: Mapping[str, Any]) -> p
     pages = _quoted_pages(shard, doubtful)
     for asked in _asked(shard, doubtful):
         folded = pages.get(asked.row, "")
-        note = _own_note(asked, stems(fold(quotes.get(asked.row, ""))), limits)
+        note = _own_note(asked, fold(quotes.get(asked.row, "")), limits)
         if note is not None:
             notes.append((asked.row, note))
             continue
-        each = _Open(
-            asked,
-            on_pages=share(asked.statement.stems, stems(folded)),
-            missing=missing_numbers(asked.statement, folded),
-            foreign=_seems_foreign(asked.statement, folded, limits),
-        )
-        if each.foreign and (note := _language_note(asked)):
+        on_pages = share_of_stems(asked.statement.stems, folded)
+        missing = missing_numbers(asked.statement, folded)
+        if _seems_foreign(asked.statement, folded, limits) and (note := _language_note(asked)):
             notes.append((asked.row, note))
-        elif each.missing or each.on_pages < limits["on_quoted_pages"]:
-            still_open.append(each)
+        elif missing or on_pages < limits["on_quoted_pages"]:
+            still_open.append(_Open(asked, on_pages, missing))
     notes += _whole_documents(shard, still_open, limits)
     return pl.DataFrame(notes, schema=_SCHEMA, orient="row")
 
 
 def _printed(standing: pl.DataFrame, given: pl.DataFrame) -> pl.DataFrame:
-    """The rows whose description stands in one of its own quotes as it is."""
+    """The rows whose description stands in one of its own quotes as it is.
+
+    But those that begin or end with a number, which the page may print longer than the quote.
+    """
+    whole = given.filter(~pl.col("text").str.contains(_CUT))
     return (
-        standing.join(given, on="row")
+        standing.join(whole, on="row")
         .filter(_flat("quote").str.contains(_flat("text"), literal=True))
         .select("row")
         .unique()
@@ -211,20 +212,20 @@ def _joined(frame: pl.DataFrame, column: pl.Expr) -> dict[int, str]:
     return dict(texts.iter_rows())
 
 
-def _own_note(asked: _Asked, quoted: set[str], limits: Mapping[str, Any]) -> str | None:
+def _own_note(asked: _Asked, quoted: str, limits: Mapping[str, Any]) -> str | None:
     wanted = asked.statement.stems
     if len(wanted) < limits["least_words"]:
         return "says too little to be checked"
-    if share(wanted, quoted) > 0 or len(quoted) >= limits["least_quoted_words"]:
+    if any(has_stem(stem, quoted) for stem in wanted):
+        return None
+    if len(stems(quoted)) >= limits["least_quoted_words"]:
         return None
     return _language_note(asked) or "its quotes share no word with it"
 
 
 def _seems_foreign(statement: Statement, folded: str, limits: Mapping[str, Any]) -> bool:
     """Do most little words of the description not occur on the pages?"""
-    return bool(statement.short) and (
-        share(statement.short, short_words(folded)) < limits["little_words"]
-    )
+    return not has_short_words(statement.short, folded, limits["little_words"])
 
 
 def _language_note(asked: _Asked) -> str | None:
@@ -261,6 +262,6 @@ def _document_notes(each: _Open, text: str, limits: Mapping[str, Any]) -> Iterat
         yield row, "names a number or a model that the document does not have"
     if each.on_pages >= limits["on_quoted_pages"]:
         return
-    in_document = share(each.asked.statement.stems, stems(folded))
+    in_document = share_of_stems(each.asked.statement.stems, folded)
     if in_document < limits["in_document"] or each.on_pages < limits["least_on_quoted_pages"]:
         yield row, _language_note(each.asked) or "says what the document does not say"

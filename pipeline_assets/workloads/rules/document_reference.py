@@ -23,4 +23,4 @@ def check(shard: Shard) -> pl.DataFrame:
     )
 
 
-RULE = Rule(id="document_reference", version=1, severity="review", check=check)
+RULE = Rule(id="document_reference", version=1, severity="review", check=check, family="reference")

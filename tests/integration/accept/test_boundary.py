@@ -27,7 +27,7 @@ class Case:
         review: kind and decision; None where nobody looked.
         published: digest of the published values; None where nothing is.
         visible: is the entry the document's head?
-        again: the record has a newer judged answer.
+        again: outcome of a newer judged answer of the record; None where there is none.
     """
 
     state: str
@@ -35,7 +35,7 @@ class Case:
     review: tuple[str, str | None] | None = None
     published: str | None = None
     visible: bool = True
-    again: bool = False
+    again: str | None = None
 
 
 def store(judged: Judged, case: Case) -> None:
@@ -78,8 +78,8 @@ def store(judged: Judged, case: Case) -> None:
             )
             if case.visible:
                 connection.execute(archive_heads.insert().values(document_no=1, entry_no=1))
-    if case.again:
-        judged.answer(numbers)
+    if case.again is not None:
+        judged.answer(numbers, outcome=case.again)
 
 
 FINDINGS, SAMPLE = "findings", "quality_sample"
@@ -120,7 +120,7 @@ FINDINGS, SAMPLE = "findings", "quality_sample"
             id="rejected-and-hidden",
         ),
         pytest.param(
-            Case("published", "accepted", (SAMPLE, "reject"), MODEL, again=True),
+            Case("published", "accepted", (SAMPLE, "reject"), MODEL, again="accepted"),
             [],
             id="rejected-and-answered-again",
         ),
@@ -129,6 +129,11 @@ FINDINGS, SAMPLE = "findings", "quality_sample"
             Case("accepted", "awaiting_review", (FINDINGS, None)),
             [UNACCEPTED],
             id="nobody-decided",
+        ),
+        pytest.param(
+            Case("accepted", "accepted", again="awaiting_review"),
+            [UNACCEPTED],
+            id="an-older-answer-was-accepted",
         ),
         pytest.param(
             Case("accepted", "awaiting_review", (FINDINGS, "overtaken")),

@@ -90,6 +90,7 @@ def test_the_list_says_what_waits_and_why(shell: Shell) -> None:
         "Nothing that was asked for waits for a reviewer.\n"
     )
     assert "1 more review not shown" in shell.run("list", "--limit", "2")
+    assert shown.count(f"--state {shell.state}") == 2, "what is to be typed works as it is"
 
 
 def test_one_review_in_full(shell: Shell) -> None:
@@ -114,6 +115,8 @@ def test_accepting_what_was_seen(shell: Shell) -> None:
     first, second, third = (row["review_no"] for row in shell.rows("list"))
     shown = shell.run("accept", f"{first}@0", str(second), "--reason", "read", "--by", "Ada")
     assert "2 reviews accepted: manuals/" in shown
+    assert "2 documents are published by the next run" in shown
+    assert f"--state {shell.state}" in shown
     assert [row["review_no"] for row in shell.rows("list")] == [third]
     assert shell.run("accept", f"{first}@0", "--reason", "again", "--by", "Bob", status=1) == ""
     assert f"review {first} was decided already: accepted by Ada" in shell.told
@@ -155,6 +158,7 @@ def test_a_selection_is_shown_first_and_decided_only_as_shown(shell: Shell) -> N
     (asked,) = shell.rows(*words, status=3)
     assert (asked["reviews"], asked["confirmed"]) == (3, False)
     assert asked["rules"]["uncertain_field"] == 3
+    assert asked["selected"] == [f"{row['review_no']}@0" for row in shell.rows("list")]
     assert "uncertain_field 3" in shown
     assert asked["selection"] in shown
     first = shell.rows("list")[0]["review_no"]
@@ -205,6 +209,7 @@ def test_assigning(shell: Shell) -> None:
         pytest.param(
             ["accept", "1", "--reason", "x", "--by", " "], 1, "name of 0 characters", id="nobody"
         ),
+        pytest.param(["show", "9" * 30], 1, "NUMBER@REVISION", id="no-such-number"),
         pytest.param(["show", "nothing.pdf"], 1, "there is no document", id="no-document"),
         pytest.param(["show", "pump-wp-100.txt"], 1, "never sent to review", id="no-review"),
         pytest.param(
@@ -319,6 +324,17 @@ def test_a_colleague_who_was_quicker_is_named(shell: Shell) -> None:
     terminal = Slow("r" + " " + "q", ["not a manual"])
     assert _work(shell.state, terminal) == {}
     assert any("decided already: accepted by Bob" in line for line in terminal.said)
+
+
+def test_a_review_that_cannot_be_shown_stops_nobody(shell: Shell) -> None:
+    for file in (shell.state / "artifacts" / "text").rglob("*"):
+        if file.is_file():
+            file.unlink()
+    terminal = FakeTerminal("xxx")
+    assert _work(shell.state, terminal) == {"not shown": 3}
+    assert sum("is not in the store" in line for line in terminal.said) == 3
+    assert terminal.said[-1] == "Nothing more waits for you here."
+    assert _work(shell.state, FakeTerminal("q")) == {"not shown": 1}
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ from tests.support.clock import FrozenClock
 from tests.support.shelf import digest
 from tests.support.small_archive import FAN, KEY, PUMP, Archive, fill_folder
 
-OTHER = "manuals-baseline-2"
+OTHER = "manuals-baseline-1"
 
 
 @pytest.fixture
@@ -94,3 +94,19 @@ def test_a_correction_that_is_not_published_counts(archive: Archive) -> None:
     found = compare_versions(archive.context, KEY, OTHER)
     assert (found.both, found.changed) == (2, 1)
     assert titles(found)[f"manuals/{FAN}"][1] == ["What the reviewer wrote"]
+
+
+def test_what_was_rejected_stands_for_nothing_while_it_is_tried_again(archive: Archive) -> None:
+    with archive.context.ledger.write() as connection:
+        connection.execute(
+            text(
+                "UPDATE record_state SET state = 'prepared' WHERE record_no = "
+                "(SELECT r.record_no FROM records r "
+                "JOIN processing_versions v ON v.version_no = r.version_no AND v.key = :key "
+                "JOIN documents d ON d.document_no = r.document_no "
+                "WHERE d.document_id = :document)"
+            ),
+            {"key": KEY, "document": f"manuals/{PUMP}"},
+        )
+    found = compare_versions(archive.context, KEY, OTHER)
+    assert (found.both, found.only_second_ids) == (1, [f"manuals/{PUMP}"])

@@ -86,6 +86,44 @@ def test_an_outlet_that_is_down_costs_few_tries(world: World) -> None:
     assert open_alerts(world.context.ledger) == []
 
 
+def test_what_was_not_begun_stays_as_it_was(world: World) -> None:
+    """What failed before still counts as failing, and waits no shorter."""
+    for number in range(9):
+        world.shelf.put(f"d{number}", "v")
+    world.receiver.answer = lambda number, _message: 500 if number % 3 else 204
+    world.send()
+    before = _waits(world)
+    assert len(before) >= 5
+    world.receiver.answer = lambda _number, _message: 503
+    report = world.send(at_once=True)
+    assert report.broken_off
+    assert report.failed < len(before)
+    after = _waits(world)
+    assert after.keys() == before.keys()
+    assert sum(after[entry] == before[entry] for entry in before) == len(before) - report.failed
+
+
+def _waits(world: World) -> dict[int, tuple[str, int, str]]:
+    with world.context.ledger.read() as connection:
+        rows = connection.execute(
+            text(
+                "SELECT entry_no, next_try_at, status_code, problem FROM outlet_deliveries "
+                "WHERE state = 'due' AND problem IS NOT NULL"
+            )
+        )
+        return {row[0]: (row[1], row[2], row[3]) for row in rows}
+
+
+def test_time_that_is_up_is_no_alarm(world: World) -> None:
+    """One change that failed, of an outlet that takes the others: it is tried again first."""
+    world.shelf.put("a", "v")
+    world.shelf.put("b", "v")
+    world.receiver.answer = lambda number, _message: 500 if number == 1 else 204
+    report = send_changes(world.context, outlet=world.outlet, seconds=0)
+    assert (report.delivered, report.failed, report.broken_off) == (1, 1, True)
+    assert open_alerts(world.context.ledger) == []
+
+
 @pytest.mark.parametrize("status", [302, 401, 404, 503])
 def test_what_is_wrong_with_the_outlet_refuses_no_change(world: World, status: int) -> None:
     world.receiver.answer = lambda _number, _message: status

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
 from sqlalchemy import update
 
@@ -9,7 +10,7 @@ from pipeline_assets.publish.candidates import AcceptanceUnproven, CorrectionDif
 from pipeline_assets.publish.publish_accepted import PublishReport
 from resources.ledger.schema import deliveries, reviews
 from tests.integration.publish.support import FAN, ONE, PUMP, TWO, Stall
-from tests.integration.stages.support import ON_ONE_DATABASE
+from tests.integration.stages.support import ON_ONE_DATABASE, manual
 
 PUMP_ID, FAN_ID = f"shop/{PUMP}", f"shop/{FAN}"
 SAMPLE, FINDINGS = "quality_sample", "findings"
@@ -161,6 +162,47 @@ def test_rejected_and_accepted_again_with_the_same_values(stall: Stall) -> None:
     report = stall.publish(ONE)
     assert (report.published, report.already, report.restored) == (0, 1, 1)
     assert stall.shown() == {PUMP_ID: ONE, FAN_ID: ONE}
+    stall.require_whole()
+
+
+@ON_ONE_DATABASE
+def test_accepted_again_when_the_document_has_moved_on(stall: Stall) -> None:
+    """Values of bytes that are gone never take the place of those of the present ones."""
+    stall.run(ONE)
+    record = stall.record_of(PUMP_ID)
+    stall.reject([record])
+    stall.write(PUMP, manual("Circulation Pump", "WP-200"))
+    stall.run(ONE)
+    newer = stall.record_of(PUMP_ID)
+    for pair in (
+        ("rejected", "prepared"),
+        ("prepared", "submitted"),
+        ("submitted", "collected"),
+        ("collected", "accepted"),
+    ):
+        stall.move(record, *pair)
+    assert stall.publish(ONE).restored == 0
+    shown = stall.query(
+        "SELECT e.record_no FROM archive_heads h JOIN archive_entries e "
+        f"ON e.entry_no = h.entry_no WHERE h.document_no = {stall.document_no(PUMP_ID)}",
+        {"record_no": pl.Int64},
+    )
+    assert shown.item() == newer
+    stall.require_whole()
+
+
+@ON_ONE_DATABASE
+def test_a_promotion_shows_what_was_decided_last(stall: Stall) -> None:
+    """Also where the same values had been delivered once before, and given up."""
+    stall.run(ONE)
+    record = stall.record_of(PUMP_ID)
+    for title in ("Corrected Pump", "Another Pump", "Corrected Pump"):
+        stall.decide(record, "correct", title=title, kind=SAMPLE)
+        assert stall.publish().corrected == 1
+    stall.run(TWO)
+    assert stall.titles()[PUMP_ID] != "Corrected Pump"
+    stall.promote(ONE)
+    assert stall.titles()[PUMP_ID] == "Corrected Pump"
     stall.require_whole()
 
 

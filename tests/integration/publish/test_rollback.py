@@ -187,3 +187,26 @@ def test_materialised_alone_it_leaks_nothing(stall: Stall) -> None:
         assert stall.shown() == {FAN_ID: ONE}
     assert stall.promote(ONE).changed == 0
     assert stall.shown() == {FAN_ID: ONE}
+
+
+@ON_ONE_DATABASE
+def test_a_clock_that_is_behind_gives_no_time_two_answers(stall: Stall) -> None:
+    """So does whoever looked at the clock and then waited for somebody else's transaction."""
+    stall.run(ONE)
+    stall.accept(TWO)
+    stall.clock.advance(-60)
+    stall.publish(TWO)
+    stall.rollback(TWO)
+    stall.reject([stall.record_of(PUMP_ID)])
+    intervals = stall.query(
+        "SELECT document_no, valid_from, valid_to FROM archive_entries ORDER BY entry_no",
+        {"document_no": pl.Int64, "valid_from": pl.String, "valid_to": pl.String},
+    )
+    assert intervals.filter(pl.col("valid_to") < pl.col("valid_from")).is_empty()
+    for moment in intervals["valid_from"].unique():
+        shown = intervals.filter(
+            (pl.col("valid_from") <= moment)
+            & (pl.col("valid_to").is_null() | (pl.col("valid_to") > moment))
+        )
+        assert shown["document_no"].is_unique().all()
+    stall.require_whole()

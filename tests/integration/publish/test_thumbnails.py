@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dagster as dg
+import polars as pl
 import pytest
 
 from pipeline_assets.account import health, integrity
@@ -12,7 +13,8 @@ from pipeline_assets.ingest.parsing import document
 from pipeline_assets.ingest.thumbnails import RenderReport, render_lost
 from pipeline_assets.publish.completeness import incomplete_entries
 from pipeline_assets.repair_archive import RepairReport, repair_archive
-from tests.integration.publish.support import BOTH, ONE, PUMP, Stall
+from resources.artifacts import ArtifactDamaged
+from tests.integration.publish.support import BOTH, FAN, ONE, PUMP, TWO, Stall
 from tests.integration.stages import support
 from tests.integration.stages.support import ON_ONE_DATABASE, InProcessPool
 
@@ -73,6 +75,14 @@ def test_other_bytes_are_a_change_of_their_own(
     assert deleted.shown() == dict.fromkeys(BOTH, ONE)
     assert repair_archive(deleted.context).mended == 0
     deleted.require_whole()
+    # Whatever shows these values again names the picture that is there.
+    for to in (1, 2):
+        deleted.run(TWO) if to == 1 else deleted.promote(TWO)
+        assert deleted.rollback_document(PUMP_ID, to=to).put_back == 1
+        deleted.require_whole()
+    deleted.promote(TWO)
+    assert deleted.promote(ONE).shown_again == 2
+    deleted.require_whole()
 
 
 def _redrawn(outcome: object) -> object:
@@ -92,6 +102,19 @@ def test_without_the_kept_bytes_it_is_told(deleted: Stall) -> None:
     assert repair_archive(deleted.context).left == 2
     (told,) = [problem for problem in _problems(deleted) if problem.kind == "lost_thumbnail"]
     assert not told.fixable
+
+
+@ON_ONE_DATABASE
+def test_a_damaged_copy_keeps_nothing_from_the_others(deleted: Stall) -> None:
+    first = deleted.query(
+        f"SELECT checksum FROM records WHERE record_no = {deleted.record_of(f'shop/{FAN}')}",
+        {"checksum": pl.String},
+    ).item()
+    deleted.context.artifacts.path("source", first).write_text("other bytes")
+    with pytest.raises(ArtifactDamaged, match="backup"):
+        repair_archive(deleted.context)
+    left = incomplete_entries(deleted.context)
+    assert left["document_id"].to_list() == [f"shop/{FAN}"]
 
 
 @ON_ONE_DATABASE

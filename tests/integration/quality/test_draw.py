@@ -255,3 +255,17 @@ def test_rates_follow_the_decisions(judged: Judged) -> None:
     assert rates.rate == pytest.approx((900 * 0.2 + 5) / 905, abs=1e-6)
     assert rates.waiting == rates.drawn - 10
     assert judged.slices().total() == rates.drawn
+
+
+def test_what_left_the_queue_does_not_wait(judged: Judged) -> None:
+    (first, *_) = judged.add(3)
+    judged.draw()
+    with judged.ledger.write() as connection:
+        connection.execute(
+            update(record_state).where(record_state.c.record_no == first).values(state="withdrawn")
+        )
+    rates = judged.rates()
+    assert (rates.drawn, rates.waiting) == (2, 2)
+    judged.decide("accept", 3)
+    rates = judged.rates()
+    assert (rates.drawn, rates.waiting, rates.right) == (3, 0, 3), "what was decided counts"

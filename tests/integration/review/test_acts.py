@@ -17,6 +17,7 @@ from pipeline_assets.review.errors import (
     ReviewDecided,
     ReviewError,
     ReviewOvertaken,
+    RevisionUnknown,
     UnknownReview,
 )
 from resources.context import Context
@@ -177,6 +178,13 @@ def test_a_newer_judgement_overtakes_even_before_the_review_is_closed(context: C
         )
     with pytest.raises(ReviewOvertaken, match="a newer answer"):
         _decide(context, "accept", (1, 0))
+
+
+def test_a_revision_that_never_was_is_nobodys_act(context: Context) -> None:
+    fill(context.ledger, 1)
+    with pytest.raises(RevisionUnknown, match="no revision 5; it is at revision 0"):
+        _decide(context, "accept", (1, 5))
+    assert review(context.ledger, 1)["decision"] is None
 
 
 def test_closing_overtaken_reviews_is_an_act_too(context: Context) -> None:

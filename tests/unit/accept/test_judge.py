@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline_assets.accept.judge import Judged, judge
+from pipeline_assets.accept.judge import Judged, conclude, judge_slice, open_slice
 from pipeline_assets.accept.texts import Texts
 from pipeline_assets.workloads.equipment_manuals.columns import check_answer
 from pipeline_assets.workloads.equipment_manuals.workload import load
 from pipeline_assets.workloads.workload import (
+    Acceptance,
     BatchFindings,
     BatchRule,
     BatchView,
@@ -84,7 +85,16 @@ def judged(
 
     acceptance = replace(WORKLOAD.acceptances["1"], rules=rules, batch_rules=batch_rules)
     texts = Texts(page_texts, lambda _: iter(()))
-    return judge(WORKLOAD, acceptance, collected, facts, NO_CATALOGUE.products, texts)
+    return judge(acceptance, collected, facts, texts)
+
+
+def judge(
+    acceptance: Acceptance, collected: pl.DataFrame, facts: pl.DataFrame, texts: Texts
+) -> Judged:
+    """Judge a batch that is one slice."""
+    opened = open_slice(WORKLOAD, collected, texts)
+    judged_slice = judge_slice(acceptance, opened, facts, NO_CATALOGUE.products)
+    return conclude(acceptance, [judged_slice], texts)
 
 
 def rule(name: str, severity: Severity, rows: list[int], version: int = 1) -> Rule:
@@ -209,11 +219,9 @@ def test_an_answer_of_another_record_waits() -> None:
         }
     )
     swapped = judge(
-        WORKLOAD,
         WORKLOAD.acceptances["1"],
         pl.DataFrame({"attempt_no": [1], "record_no": [1], "answer": [collected]}),
         facts,
-        NO_CATALOGUE.products,
         Texts(lambda wanted: wanted.with_columns(text=pl.lit(PAGE)), lambda _: iter(())),
     )
     assert swapped.staging["outcome"].to_list() == ["awaiting_review"]
@@ -297,13 +305,11 @@ def judge_places(*, places: bool) -> pl.DataFrame:
         }
     )
     return judge(
-        WORKLOAD,
         replace(WORKLOAD.acceptances["1"], places=places),
         pl.DataFrame(
             {"attempt_no": [1], "record_no": [1], "answer": [check_answer(json.dumps(text))]}
         ),
         facts,
-        NO_CATALOGUE.products,
         Texts(
             lambda wanted: wanted.filter(pl.col("page") == 1).with_columns(text=pl.lit(PAGE)),
             lambda _: iter(()),

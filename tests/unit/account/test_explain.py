@@ -155,7 +155,7 @@ def test_unknown_documents_are_refused(
 def test_a_published_entry_is_an_exported_row(read_archive: Archive) -> None:
     entry = published_entry(read_archive.context, PUMP, KEY)
     assert entry["title"]["value"] == "Water Pump WP-100 User Manual"
-    with pytest.raises(NotPublished, match="is not published. .*explain"):
+    with pytest.raises(NotPublished, match=r"is not published[.] .*explain"):
         published_entry(read_archive.context, SAW)
     with pytest.raises(NotPublished, match=f"not published with the values of {KEY}"):
         published_entry(read_archive.context, SAW, KEY)

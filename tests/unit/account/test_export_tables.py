@@ -150,7 +150,7 @@ def test_only_a_regular_file_is_replaced(place: str) -> None:
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     """Not the fresh file, whose name nobody gave."""
     with (
-        pytest.raises(NoSuchFolder, match="no folder .*/nowhere[.]"),
+        pytest.raises(NoSuchFolder, match=r"no folder .*/nowhere[.]"),
         whole_file(tmp_path / "nowhere" / "archive.csv"),
     ):
         raise AssertionError

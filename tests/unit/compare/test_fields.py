@@ -9,7 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline_assets.compare.compare import UnclearCondition, read_conditions
+from pipeline_assets.compare.compare import (
+    ContradictingConditions,
+    UnclearCondition,
+    read_conditions,
+)
 from pipeline_assets.compare.fields import (
     DIFFERENT,
     FIELDS,
@@ -86,6 +90,13 @@ def test_turned_round(pairs: list[tuple[str | None, str | None]]) -> None:
 def test_an_unclear_condition(text: str) -> None:
     with pytest.raises(UnclearCondition, match="title=changed"):
         read_conditions([text])
+
+
+def test_conditions_that_never_hold_together() -> None:
+    """The last one used to win, in silence."""
+    with pytest.raises(ContradictingConditions, match="give title once"):
+        read_conditions(["title=changed", "title=lost"])
+    assert read_conditions(["title=lost", "title=lost"]) == {"title": "lost"}
 
 
 def test_conditions() -> None:

@@ -35,7 +35,9 @@ def test_parse_moment(text: str, expected: str) -> None:
     assert parse_moment(text) == datetime.fromisoformat(expected)
 
 
-@pytest.mark.parametrize("text", ["", "yesterday", "2026-13-01", "1", "0001-01-01T00:00:00+23:59"])
+@pytest.mark.parametrize(
+    "text", ["", "yesterday", "2026-13-01", "1", "0001-01-01T00:00:00+23:59", "0226-11-30"]
+)
 def test_what_is_no_time(text: str) -> None:
     with pytest.raises(UnreadableMoment, match="ISO 8601"):
         parse_moment(text)

@@ -56,6 +56,7 @@ def test_options_that_cannot_be_read(sets: list[str], cites: list[str], said: st
         pytest.param("nothing", "DX-20", None, id="nowhere"),
         pytest.param("en is here", "en", None, id="a-code-is-no-word"),
         pytest.param("Dust\nExtractor", "Dust Extractor", "Dust\nExtractor", id="over-lines"),
+        pytest.param("型番DX-20は", "DX-20", "DX-20", id="between-signs-without-spaces"),
     ],
 )
 def test_where_a_value_stands(text: str, value: str, found: str | None) -> None:

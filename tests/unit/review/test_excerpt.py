@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -88,3 +90,15 @@ def test_every_marked_character_is_shown_and_marked(
     marked = "".join(piece.text for line in shown if line for piece in line if piece.field)
     covered = {at for mark in marks for at in range(mark.start, mark.end)}
     assert marked == "".join(text[at] for at in sorted(covered) if text[at] != "\n")
+
+
+@pytest.mark.parametrize("marks", [[], [Mark(AT, AT + 4, "title", 0)]], ids=["none", "one"])
+def test_a_whole_page_costs_no_more_than_it_has_lines(marks: list[Mark]) -> None:
+    tracemalloc.start()
+    try:
+        shown = excerpt(TEXT, marks, around=100_000, most=100_000)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(shown) == 20
+    assert peak < 500_000

@@ -9,7 +9,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pipeline_assets.workloads.text_folding import find_quote, fold, fold_with_offsets
+from pipeline_assets.workloads.text_folding import (
+    find_quote,
+    fold,
+    fold_with_offsets,
+    hyphens_matter,
+)
 
 # Characters that folding treats specially are drawn far more often than Unicode at large would.
 TRICKY = st.text(
@@ -82,6 +87,20 @@ def test_offsets_belong_to_the_same_folded_text(text: str, keep: bool) -> None:
     assert all(
         0 <= start < end <= len(text) for start, end in zip(folded.starts, folded.ends, strict=True)
     )
+
+
+@given(TRICKY)
+@example("a-\u00ad\n\nb")
+@example("a\u2010\r\nb")
+def test_where_hyphens_do_not_matter_both_foldings_agree(text: str) -> None:
+    if fold(text) != fold(text, keep_line_end_hyphens=True):
+        assert hyphens_matter(text)
+
+
+def test_ascii_folds_as_it_does_beside_other_letters() -> None:
+    for sign in map(chr, range(128)):
+        for text in (f"a{sign}B", f"a{sign}\n{sign}b", f"a-{sign}\nB"):
+            assert f"{fold(text)} \u00e9" == fold(f"{text} \u00e9")
 
 
 def test_pieces_are_cut_where_normalisation_never_joins() -> None:

@@ -37,4 +37,4 @@ def check(shard: Shard) -> pl.DataFrame:
     return pl.concat([absent, invented]).select("row", field=pl.lit("title"), note="note")
 
 
-RULE = Rule(id="title_present", version=1, severity="review", check=check)
+RULE = Rule(id="title_present", version=1, severity="review", check=check, family="title")

@@ -89,6 +89,22 @@ def test_not_supported(value: str, note: str) -> None:
     assert note in said(seen(value))
 
 
+@pytest.mark.parametrize(
+    ("printed", "found"),
+    [
+        pytest.param(FIRST[FIRST.index("The DX") : FIRST.index("0 W")], [NUMBER], id="cut"),
+        pytest.param(FIRST[FIRST.index("The DX") : FIRST.index(" W")], [], id="whole"),
+        pytest.param(
+            "5 litres and a motor of 1200 W, and it is connected", [NUMBER], id="cut-in-front"
+        ),
+    ],
+)
+def test_a_printed_part_of_a_sentence_does_not_cut_its_number(
+    printed: str, found: list[str]
+) -> None:
+    assert said(seen(printed, printed)) == found
+
+
 def test_a_sibling_of_the_product_in_its_place() -> None:
     pages = (f"{FIRST}The DX-70 has a larger bag.\n",)
     sibling, product = (
