@@ -4,6 +4,7 @@ Belongs here: the call and its metadata. Does not belong here: judging (`judge.p
 """
 
 import time
+from collections.abc import Sequence
 
 import dagster as dg
 
@@ -11,6 +12,7 @@ from partitions.definition import PROCESSING_VERSIONS
 from pipeline_assets.accept.judge_batches import judge_batches
 from pipeline_assets.stage_facts import staging_digest, version_numbers
 from pipeline_assets.versions import open_version
+from pipeline_assets.workloads.column_registry import ColumnRule
 from resources.context_resource import ContextResource
 
 NOTHING_TO_DO = "nothing to do: every collected answer was judged"
@@ -50,6 +52,20 @@ STAGING_LINEAGE = dg.TableColumnLineage(
 )
 
 
+def judged_columns(columns: Sequence[ColumnRule]) -> dg.TableSchema:
+    """The staging columns, and the values inside `content` with the limits that judged them."""
+    values = [
+        dg.TableColumn(
+            f"content.{column.name}",
+            str(column.dtype),
+            column.meaning,
+            constraints=dg.TableColumnConstraints(nullable=column.nullable, other=column.limits),
+        )
+        for column in columns
+    ]
+    return dg.TableSchema(columns=[*STAGING_COLUMNS.columns, *values])
+
+
 @dg.asset(
     deps=["provider_results"],
     partitions_def=PROCESSING_VERSIONS,
@@ -77,6 +93,7 @@ def validated_staging(
         numbers = version_numbers(opened.ledger, version.version_no)
     judged = sum(report.outcomes.values())
     metadata: dict[str, dg.RawMetadataValue] = {
+        "dagster/column_schema": judged_columns(version.acceptance.columns),
         "dagster/partition_row_count": sum(numbers.states.values()),
         "batches": report.batches,
         "judged": judged,

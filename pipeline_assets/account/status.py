@@ -82,6 +82,8 @@ class Status:
             record waits for one.
         sample: its quality samples; None where none was drawn. What waits of them keeps nothing
             from being done: the records are accepted.
+        shown: documents that the archive shows with this version's values. Fewer than are
+            published where another version is shown, or this one was rolled back.
     """
 
     processing_version: str
@@ -101,6 +103,7 @@ class Status:
     backlog: tuple[QueueFacts, ...] = ()
     retries_due_at: str | None = None
     sample: SampleSummary | None = None
+    shown: int = 0
 
     @property
     def done(self) -> bool:
@@ -129,6 +132,7 @@ def status(context: Context, key: str) -> Status:
         oldest = _oldest_open(connection, ledger, version)
         failed_canaries = count_failed(connection, version.version_no)
         sample = sample_summary(connection, ledger, version.version_no)
+        shown = _shown(connection, ledger, version)
     age = None
     if oldest is not None:
         age = round((context.clock() - from_text(oldest)).total_seconds(), 1)
@@ -157,6 +161,7 @@ def status(context: Context, key: str) -> Status:
         backlog=backlog,
         retries_due_at=first_retry(ledger, version.version_no),
         sample=sample,
+        shown=shown,
     )
 
 
@@ -242,6 +247,16 @@ def _parsed(connection: Connection, ledger: Ledger, version: KnownVersion) -> in
         "WHERE e.to_snapshot IS NULL AND p.excluded IS NULL",
         {"n": pl.Int64},
         (version.parser_key,),
+    ).item()
+
+
+def _shown(connection: Connection, ledger: Ledger, version: KnownVersion) -> int:
+    return ledger.dialect.fetch(
+        connection,
+        "SELECT COUNT(*) FROM archive_heads h "
+        "JOIN archive_entries e ON e.entry_no = h.entry_no WHERE e.version_no = ?",
+        {"n": pl.Int64},
+        (version.version_no,),
     ).item()
 
 

@@ -53,6 +53,7 @@ def _print(now: Status) -> None:
             ("open records", now.open_records),
             ("oldest of them moved", output.local(now.oldest_open_at)),
             ("retries due from", output.local(now.retries_due_at)),
+            ("shown", _shown_sentence(now)),
         ]
     )
     output.table(
@@ -89,6 +90,17 @@ def _print_holds(now: Status, options: list[str]) -> None:
                 for entry in now.backlog
             ],
         )
+
+
+def _shown_sentence(now: Status) -> str | None:
+    """What the archive shows of it, where that is not all that it published."""
+    published = now.states.get("published", 0)
+    if now.shown == published:
+        return None
+    return (
+        f"{now.shown} of {published} published documents: for the others the archive shows another "
+        "version, or none"
+    )
 
 
 def _breaker_sentence(breaker: BreakerFacts) -> str:

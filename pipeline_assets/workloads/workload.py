@@ -11,6 +11,7 @@ from typing import Literal
 
 import polars as pl
 
+from pipeline_assets.workloads.column_registry import ColumnRule
 from resources.providers.baseline import RequestPage
 
 Severity = Literal["note", "review", "recover"]
@@ -192,6 +193,7 @@ class Acceptance:
         batch_rules: run when every answer of a batch was judged by itself.
         repairs: in the order they are tried.
         places: are the places of quotes looked for and kept?
+        columns: the columns of the decoded values with their limits.
     """
 
     thresholds: bytes
@@ -199,6 +201,7 @@ class Acceptance:
     batch_rules: tuple[BatchRule, ...] = ()
     repairs: tuple[Repair, ...] = ()
     places: bool = False
+    columns: tuple[ColumnRule, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import yaml
 
+from pipeline_assets.workloads.equipment_manuals.columns import value_columns
 from pipeline_assets.workloads.equipment_manuals.rules import (
     catalogue_agrees,
     frame,
@@ -52,6 +53,7 @@ def _first() -> Acceptance:
     limits = yaml.safe_load(thresholds)
     return Acceptance(
         thresholds=thresholds,
+        columns=value_columns(limits),
         rules=(
             frame.make_rule(limits),
             uncertain_field.RULE,
@@ -69,6 +71,7 @@ def _second() -> Acceptance:
     limits = yaml.safe_load(thresholds)
     return Acceptance(
         thresholds=thresholds,
+        columns=value_columns(limits),
         rules=(
             frame.make_rule(limits),
             uncertain_field.RULE,

@@ -8,27 +8,70 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 import polars as pl
 
+from pipeline_assets.workloads.column_registry import ColumnRule
 from pipeline_assets.workloads.equipment_manuals.answer import Answer
 from pipeline_assets.workloads.workload import AnswerInvalid, AnswerMalformed, Decoded
 from resources.ledger.frames import PolarsType
 
-VALUE_SCHEMA: dict[str, PolarsType] = {
-    "row": pl.Int64,
-    "document": pl.String,
-    "title": pl.String,
-    "title_status": pl.String,
-    "language": pl.String,
-    "language_status": pl.String,
-    "description": pl.String,
-    "description_status": pl.String,
-    "identifiers": pl.List(pl.String),
-    "identifier_statuses": pl.List(pl.String),
-}
+_TEXTS = pl.List(pl.String)
+STATUSES = ("found", "absent", "uncertain")
+
+
+def value_columns(thresholds: Mapping[str, Any] | None = None) -> tuple[ColumnRule, ...]:
+    """The columns of the decoded values, in order: the one place that knows them.
+
+    Args:
+        thresholds: adds the limits of an acceptance; without them only types and meanings.
+    """
+    limits = thresholds or {}
+
+    def length(field: str) -> tuple[int, int] | None:
+        part = limits.get(field)
+        return None if part is None else (part["min_length"], part["max_length"])
+
+    def text(field: str, meaning: str) -> ColumnRule:
+        return ColumnRule(
+            field,
+            pl.String,
+            meaning,
+            nullable=True,
+            length=length(field),
+            needs_word=thresholds is not None,
+        )
+
+    def status(field: str) -> ColumnRule:
+        return ColumnRule(
+            f"{field}_status", pl.String, f"how certain the {field} is", allowed=STATUSES
+        )
+
+    code = limits.get("language")
+    return (
+        ColumnRule("row", pl.Int64, "the answer's place in its slice"),
+        ColumnRule("document", pl.String, "the reference that the answer echoes"),
+        text("title", "the title as printed, on one line"),
+        status("title"),
+        ColumnRule(
+            "language",
+            pl.String,
+            "ISO 639-1 code of the body",
+            nullable=True,
+            pattern=None if code is None else (code["pattern"], "language_code"),
+        ),
+        status("language"),
+        text("description", "what the product or the document is"),
+        status("description"),
+        ColumnRule("identifiers", _TEXTS, "models and part numbers as printed"),
+        ColumnRule("identifier_statuses", _TEXTS, "how certain each identifier is"),
+    )
+
+
+VALUE_SCHEMA: dict[str, PolarsType] = {column.name: column.dtype for column in value_columns()}
 FIELDS = ("title", "product_identifiers", "language", "description")
 """What is published of an answer, in this order."""
 

@@ -6,6 +6,7 @@ import pytest
 
 from pipeline_assets.account.standing import Standings
 from pipeline_assets.account.status import status, what_waits, work_mark
+from pipeline_assets.publish.rollback import rollback_version
 from pipeline_assets.recovery.holds import HoldKind, hold
 from pipeline_assets.submit.submit_batches import submit_batches
 from resources.ledger.versions import set_operating
@@ -169,3 +170,14 @@ def test_a_hold_says_how_it_ends(
 def test_who_publishes_what_is_accepted(by_hand: bool) -> None:
     (item,) = what_waits(standings(accepted=2), {}, "active", promoted_by_hand=by_hand)
     assert (item.what, item.count, item.by_person) == ("accepted", 2, by_hand)
+
+
+def test_what_the_archive_shows_is_told_beside_what_was_published(fresh_archive: Archive) -> None:
+    fresh_archive.process()
+    context, version = fresh_archive.context, fresh_archive.version()
+    before = status(context, KEY)
+    assert (before.states["published"], before.shown) == (2, 2)
+    rollback_version(context, version.version_no, "trial")
+    after = status(context, KEY)
+    assert (after.states["published"], after.shown) == (2, 0)
+    assert after.as_json()["shown"] == 0

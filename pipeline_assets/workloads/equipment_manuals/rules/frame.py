@@ -1,22 +1,25 @@
 """Rule `frame`: types, enumerations, lengths and cross-field rules, as a Pandera schema.
 
+What one column may hold stands in the registry (`columns.value_columns`), which Dagster's column
+schema is made of too; here are the rules over several columns.
+
 The frame is eager: on a lazy one Pandera checks the columns' types and silently nothing else.
 Failure cases carry the values they failed on, so only their row and check are kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pandera.errors
 import pandera.polars as pa
 import polars as pl
 
-from pipeline_assets.workloads.equipment_manuals.columns import VALUE_SCHEMA
+from pipeline_assets.workloads.column_registry import pandera_column
+from pipeline_assets.workloads.equipment_manuals.columns import value_columns
 from pipeline_assets.workloads.workload import Rule, Shard
 
-STATUSES = ["found", "absent", "uncertain"]
 SLICE = 100_000
 """Rows validated at a time: a million all-bad rows at once need 1.5 GB (LIBRARIES)."""
 
@@ -27,27 +30,9 @@ class FrameBroken(Exception):
 
 def make_schema(thresholds: Mapping[str, Any]) -> pa.DataFrameSchema:
     """The acceptance schema for the workload's thresholds."""
-    title, description = thresholds["title"], thresholds["description"]
     limit = thresholds["product_identifiers"]["max_count"]
-    columns = {
-        "row": pa.Column(pl.Int64),
-        "document": pa.Column(pl.String),
-        "title": _text(title["min_length"], title["max_length"]),
-        "title_status": pa.Column(pl.String, pa.Check.isin(STATUSES)),
-        "language": pa.Column(
-            pl.String,
-            _column_check(
-                lambda value: value.str.contains(thresholds["language"]["pattern"]), "language_code"
-            ),
-            nullable=True,
-        ),
-        "language_status": pa.Column(pl.String, pa.Check.isin(STATUSES)),
-        "description": _text(description["min_length"], description["max_length"]),
-        "description_status": pa.Column(pl.String, pa.Check.isin(STATUSES)),
-        "identifiers": pa.Column(VALUE_SCHEMA["identifiers"]),
-        "identifier_statuses": pa.Column(VALUE_SCHEMA["identifier_statuses"]),
-        "unproven": pa.Column(pl.List(pl.String)),
-    }
+    columns = {column.name: pandera_column(column) for column in value_columns(thresholds)}
+    columns["unproven"] = pa.Column(pl.List(pl.String))
     checks = [
         *(_present_unless_absent(name) for name in ("title", "language", "description")),
         _row_check(pl.col("identifiers").list.len() <= limit, "product_identifiers: too many"),
@@ -163,24 +148,6 @@ def _findings(frame: pl.DataFrame, cases: pl.DataFrame) -> pl.DataFrame:
         .unique()
         .sort("row", "field", "note")
     )
-
-
-def _text(shortest: int, longest: int) -> pa.Column:
-    return pa.Column(
-        pl.String,
-        [
-            _column_check(
-                lambda value: value.str.len_chars().is_between(shortest, longest),
-                f"length_{shortest}_to_{longest}",
-            ),
-            _column_check(lambda value: value.str.contains(r"[\p{L}\p{N}]"), "no letter or digit"),
-        ],
-        nullable=True,
-    )
-
-
-def _column_check(fits: Callable[[pl.Expr], pl.Expr], name: str) -> pa.Check:
-    return pa.Check(lambda data: data.lazyframe.select(fits(pl.col(data.key))), name=name)
 
 
 def _present_unless_absent(name: str) -> pa.Check:
