@@ -84,7 +84,7 @@ def test_materialize_publishes(ui: UserInterface, settings: Settings, browser_pa
 
     run = finished_run(ui)
     assert run["status"] == "SUCCESS"
-    assert len(run["assetSelection"]) == 8
+    assert len(run["assetSelection"]) == 9
     tags = {tag["key"]: tag["value"] for tag in run["tags"]}
     assert tags["dagster/partition"] == KEY
     assert {HOST_TAG, PID_TAG} <= set(tags)
