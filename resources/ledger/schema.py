@@ -770,7 +770,7 @@ outlet_deliveries = Table(
     Column("effect", String(8), nullable=False),
     Column("document_no", BigKey, nullable=False),
     Column("idempotency_key", Digest, nullable=False),
-    # due, delivered, refused (the outlet will not have it), given_up.
+    # due, delivered, refused (the outlet will not have it), given_up, overtaken (by a newer one).
     Column("state", String(16), nullable=False),
     Column("tries", Integer, nullable=False),
     Column("queued_at", Time, nullable=False),

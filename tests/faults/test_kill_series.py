@@ -144,7 +144,7 @@ PLANTED: dict[str, tuple[Callable[[Series], None], str]] = {
             series,
             "INSERT INTO archive_entries SELECT entry_no + 1000, document_no, record_no, "
             "version_no, archive_version + 1, promotion, content, content_digest, thumbnail, "
-            "valid_from, valid_from FROM archive_entries LIMIT 1",
+            "valid_from, valid_from, change_no, closed_by FROM archive_entries LIMIT 1",
         ),
         "are published as entries",
     ),

@@ -41,6 +41,8 @@ from tests.support.recovery_walk import (
     try_again,
 )
 
+pytestmark = pytest.mark.slow
+
 DOCUMENTS = 4
 RECOVERING = "manuals-openai-batch-2"
 """A version that asks once more for what was cut or broken, each time by a changed request."""

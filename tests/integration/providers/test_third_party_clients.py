@@ -23,6 +23,8 @@ from tests.provider_emulator.faults import Fault
 from tests.provider_emulator.world import Timing
 from tests.support.emulator import RunningEmulator
 
+pytestmark = pytest.mark.slow
+
 SCRIPTS = Path(__file__).parent / "third_party"
 LIMIT_S = 90
 ROWS = 4

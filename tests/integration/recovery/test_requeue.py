@@ -29,6 +29,8 @@ from tests.integration.recovery.test_retries import die_in_turn
 from tests.integration.stages.support import KEY, ON_ONE_DATABASE, Shop
 from tests.support.clock import FrozenClock
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def retries(shop: Shop, frozen_clock: FrozenClock, monkeypatch: pytest.MonkeyPatch) -> Retries:
