@@ -25,7 +25,7 @@ from tests.support.clock import FrozenClock
 from tests.support.outlet_receiver import OutletReceiver, every_third_is_dropped
 from tests.support.small_archive import KEY, PUMP, Archive, fill_folder, manual
 
-OTHER = "manuals-baseline-2"
+OTHER = "manuals-baseline-1"
 
 
 @pytest.fixture

@@ -502,7 +502,15 @@ DRAWN = {
     # Times of retries depend on the number of draws, and tokens on that of leases.
     *("not_before", "valid_from", "valid_to", "fencing_token"),
     # A database counts on after a transaction that came to nothing.
-    *("batch_no", "parent_batch_no", "manifest_no", "move_no", "result_file_no", "late_no"),
+    *(
+        "batch_no",
+        "parent_batch_no",
+        "manifest_no",
+        "move_no",
+        "result_file_no",
+        "late_no",
+        "change_no",
+    ),
     *("alert_no", "version_no", "document_no", "source_version_no", "subject_no"),
     # These are made of the above.
     *("chain", "digest", "previous_digest", "members_digest"),
