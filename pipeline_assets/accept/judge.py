@@ -114,7 +114,7 @@ def judge_slice(
         opened: the slice.
         facts: record_no, record_id, document_id, checksum, language, languages, page_count of
             the same records.
-        catalogue: the known products (`PRODUCT_SCHEMA`).
+        catalogue: the known products (`catalogue.PRODUCT_SCHEMA`).
     """
     decoded = opened.decoded
     rows = opened.collected.select("attempt_no", "record_no").with_row_index("row")

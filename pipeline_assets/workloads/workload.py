@@ -12,6 +12,7 @@ from typing import Literal
 import polars as pl
 
 from pipeline_assets.workloads.column_registry import ColumnRule
+from resources.catalogue import PRODUCT_SCHEMA
 from resources.providers.baseline import RequestPage
 
 Severity = Literal["note", "review", "recover"]
@@ -56,10 +57,6 @@ class AnswerInvalid(ValueError):
 
 class AnswerMalformed(ValueError):
     """An answer that is not JSON."""
-
-
-PRODUCT_SCHEMA = {"identifier": pl.String, "maker": pl.String, "name": pl.String}
-"""A known product; `identifier` is folded (`resources/identifiers.py`)."""
 
 
 def _no_documents(_rows: pl.Series) -> Iterator[pl.DataFrame]:

@@ -34,7 +34,8 @@ from resources.settings import Settings, load_settings
 from tests.e2e.providers import emulator as emulator_process
 from tests.integration.stages.support import InProcessPool, manual
 from tests.provider_emulator.environment import environment
-from tests.support.killed_submission import POINTS, Zygote, zygote
+from tests.support.dying_forks import DyingForks, dying_forks
+from tests.support.killed_submission import POINTS
 
 PROVIDERS = ("openai", "anthropic", "gemini", "bedrock")
 KEYS = {
@@ -62,9 +63,9 @@ def url() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def killer() -> Iterator[Zygote]:
+def killer() -> Iterator[DyingForks]:
     """Return what submits and dies."""
-    with zygote() as started:
+    with dying_forks("tests.support.killed_submission") as started:
         yield started
 
 
@@ -167,7 +168,7 @@ def use_account(provider: str, account: str, monkeypatch: pytest.MonkeyPatch) ->
     return {name: os.environ[name] for name in os.environ if name in names}
 
 
-def kill(killer: Zygote, folder: Path, key: str, point: str, account: dict[str, str]) -> None:
+def kill(killer: DyingForks, folder: Path, key: str, point: str, account: dict[str, str]) -> None:
     ended_by = killer.die(
         state=str(folder / "state"),
         source=str(folder / "documents"),
@@ -184,7 +185,7 @@ def kill(killer: Zygote, folder: Path, key: str, point: str, account: dict[str, 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_one_job_a_batch(
-    url: str, killer: Zygote, template: Path, provider: str, monkeypatch: pytest.MonkeyPatch
+    url: str, killer: DyingForks, template: Path, provider: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = f"manuals-{provider}-batch-1"
     rng = random.Random(provider)
@@ -209,7 +210,7 @@ def test_one_job_a_batch(
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_another_account_proves_nothing(
-    url: str, killer: Zygote, template: Path, provider: str, monkeypatch: pytest.MonkeyPatch
+    url: str, killer: DyingForks, template: Path, provider: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = f"manuals-{provider}-batch-1"
     for number in range(ROTATIONS):

@@ -7,17 +7,12 @@ fork is as good as a new process, and takes a fraction of its time.
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+from tests.support.dying_forks import serve_orders
+
 POINTS = ("before", "uploaded", "after")
 """Right before the create call; when the input is uploaded; after the provider took the job."""
 
@@ -46,39 +41,6 @@ class Dying:
 
         self._client.create(replace(job, on_uploaded=uploaded))
         os.kill(os.getpid(), signal.SIGKILL)
-
-
-class Zygote:
-    """The program below, from the test's side."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self._process = process
-
-    def die(self, **order: Any) -> int:
-        """Submit in a fork that dies; the signal that ended it."""
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.write(json.dumps(order) + "\n")
-        self._process.stdin.flush()
-        return int(self._process.stdout.readline())
-
-
-@contextmanager
-def zygote() -> Iterator[Zygote]:
-    """Start the program for the length of a block."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.support.killed_submission"],
-        cwd=REPOSITORY,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        yield Zygote(process)
-    finally:
-        assert process.stdin is not None and process.stdout is not None
-        process.stdin.close()
-        process.wait(30)
-        process.stdout.close()
 
 
 def submit(order: dict[str, Any]) -> None:
@@ -113,14 +75,7 @@ def main() -> None:
     import pipeline_assets.submit.submit_batches  # noqa: F401
     import resources.context  # noqa: F401
 
-    for line in sys.stdin:
-        child = os.fork()
-        if child == 0:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-            submit(json.loads(line))
-            os._exit(0)
-        _, status = os.waitpid(child, 0)
-        print(os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0, flush=True)
+    serve_orders(submit)
 
 
 if __name__ == "__main__":

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from sqlalchemy import delete
 
-from pipeline_assets.cli.app import main
 from pipeline_assets.ingest import parse_documents
 from resources.context import open_context
 from resources.ledger.schema import dead_letters
 from resources.settings import load_settings
 from tests.integration.stages.support import InProcessPool, Shop
 from tests.support.given_up import walk_to_dead_letters
+from tests.support.terminal import StateTerminal
 
 SCRIPT = ["well", "refused", "refused", "conflict"]
 
@@ -36,21 +36,8 @@ def given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "state"
 
 
-class Terminal:
+class Terminal(StateTerminal):
     """Runs commands on one state folder and keeps what they print."""
-
-    def __init__(self, state: Path, captured: pytest.CaptureFixture[str]) -> None:
-        self._state = state
-        self._captured = captured
-        self.told = ""
-
-    def run(self, *words: str, status: int = 0) -> str:
-        """Run a command; return its output, and keep what it said of errors in `told`."""
-        found = main([*words, "--state", str(self._state)])
-        printed = self._captured.readouterr()
-        self.told = printed.err
-        assert found == status, printed.out + printed.err
-        return printed.out
 
     def letters(self, *words: str, status: int = 0) -> str:
         """Run a `dead-letter` command."""

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from pipeline_assets.cli.app import main
 from pipeline_assets.ingest import parse_documents
 from resources.context import open_context
 from resources.ledger.schema import reviews
 from resources.settings import load_settings
 from tests.integration.stages.support import InProcessPool, Shop
+from tests.support.terminal import StateTerminal
 
 
 @pytest.fixture
@@ -33,21 +33,8 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "state"
 
 
-class Terminal:
+class Terminal(StateTerminal):
     """Runs commands on one state folder."""
-
-    def __init__(self, state: Path, captured: pytest.CaptureFixture[str]) -> None:
-        self._state = state
-        self._captured = captured
-        self.told = ""
-
-    def run(self, *words: str, status: int = 0) -> str:
-        """Run a command; return its output, and keep what it said of errors in `told`."""
-        found = main([*words, "--state", str(self._state)])
-        printed = self._captured.readouterr()
-        self.told = printed.err
-        assert found == status, printed.out + printed.err
-        return printed.out
 
     def json(self, *words: str) -> dict[str, Any]:
         """Run a command with --json; return the object."""

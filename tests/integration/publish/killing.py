@@ -5,11 +5,8 @@ Run as a program it publishes, promotes or rolls back in forks of itself that ar
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -25,6 +22,7 @@ from pipeline_assets.versions import OpenVersion, open_version
 from resources.context import Context, open_context
 from resources.settings import load_settings
 from tests.integration.publish.support import TWO
+from tests.support.dying_forks import serve_orders
 
 OPERATIONS: dict[str, Callable[[Context, OpenVersion], object]] = {
     "publish": publish_accepted,
@@ -85,39 +83,6 @@ def watched(context: Context, executioner: Executioner) -> Iterator[None]:
             event.remove(engine, name, executioner.look)
 
 
-class Reaper:
-    """The program below, from the test's side."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self._process = process
-
-    def die(self, **order: Any) -> int:
-        """Do an operation in a fork that dies; the signal that ended it, 0 if it lived."""
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.write(json.dumps(order) + "\n")
-        self._process.stdin.flush()
-        return int(self._process.stdout.readline())
-
-
-@contextmanager
-def reaper() -> Iterator[Reaper]:
-    """Start the program for the length of a block."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.integration.publish.killing"],
-        cwd=Path(__file__).resolve().parents[3],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        yield Reaper(process)
-    finally:
-        assert process.stdin is not None and process.stdout is not None
-        process.stdin.close()
-        process.wait(30)
-        process.stdout.close()
-
-
 def _operate(order: dict[str, Any]) -> None:
     moment = datetime.fromisoformat(order["now"])
     settings = load_settings(
@@ -130,17 +95,5 @@ def _operate(order: dict[str, Any]) -> None:
             OPERATIONS[order["operation"]](context, version)
 
 
-def _main() -> None:
-    """Fork for each order: importing once is most of the time that a process takes."""
-    for line in sys.stdin:
-        child = os.fork()
-        if child == 0:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-            _operate(json.loads(line))
-            os._exit(0)
-        _, status = os.waitpid(child, 0)
-        print(os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0, flush=True)
-
-
 if __name__ == "__main__":
-    _main()
+    serve_orders(_operate)

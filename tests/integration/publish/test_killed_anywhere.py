@@ -14,12 +14,11 @@ from tests.integration.publish.killing import (
     OPERATIONS,
     Executioner,
     Killed,
-    Reaper,
-    reaper,
     watched,
 )
 from tests.integration.publish.support import BOTH, FAN, ONE, PUMP, TWO, Stall
 from tests.integration.stages.support import manual
+from tests.support.dying_forks import DyingForks, dying_forks
 
 PUMP_ID, FAN_ID = f"shop/{PUMP}", f"shop/{FAN}"
 ALL_ONE: dict[str, str] = dict.fromkeys(BOTH, ONE)
@@ -29,9 +28,9 @@ LEAST_STATEMENTS = 25
 
 
 @pytest.fixture(scope="module")
-def killer() -> Iterator[Reaper]:
+def killer() -> Iterator[DyingForks]:
     """Return a program whose forks are killed."""
-    with reaper() as program:
+    with dying_forks("tests.integration.publish.killing") as program:
         yield program
 
 
@@ -107,7 +106,7 @@ def _require_once(stall: Stall, operation: str, changes_before: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("operation", list(OPERATIONS))
-def test_a_process_that_is_killed(stall: Stall, killer: Reaper, operation: str) -> None:
+def test_a_process_that_is_killed(stall: Stall, killer: DyingForks, operation: str) -> None:
     _ready(stall, operation)
     stall.clock.advance(1)
     before, changes = stall.facts(), len(stall.changes())
@@ -121,7 +120,7 @@ def test_a_process_that_is_killed(stall: Stall, killer: Reaper, operation: str) 
     _require_once(stall, operation, changes)
 
 
-def _killed_at(reaper: Reaper, stall: Stall, operation: str, statement: int) -> int:
+def _killed_at(reaper: DyingForks, stall: Stall, operation: str, statement: int) -> int:
     """Let another process do it, and kill it at a statement; returns the signal."""
     settings = stall.context.settings
     return reaper.die(

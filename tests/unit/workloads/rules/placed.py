@@ -9,7 +9,8 @@ from typing import Any
 import polars as pl
 
 from pipeline_assets.workloads.evidence_places import find_places
-from pipeline_assets.workloads.workload import PRODUCT_SCHEMA, Rule, Shard
+from pipeline_assets.workloads.workload import Rule, Shard
+from resources.catalogue import PRODUCT_SCHEMA
 from resources.identifiers import fold_identifier
 from tests.unit.workloads.rules.support import PAGE, shard
 
