@@ -26,6 +26,8 @@ from pydantic import (
     model_validator,
 )
 
+from resources.strict_yaml import OnceLoader
+
 KEY_PATTERN = r"[a-z0-9][a-z0-9._-]{0,62}"
 """Dagster accepts any text as a dynamic partition key, and breaks later on some of it."""
 
@@ -66,20 +68,6 @@ _CAME_LATER = frozenset({"acceptance", "endpoint", "repairs", "request"})
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class _OnceLoader(yaml.SafeLoader):
-    """Refuses a field that is given twice; YAML's own loader keeps the last one in silence."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode) and (key.tag, key.value) in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"field {key.value!r} is given twice", key.start_mark
-                )
-            seen.add((key.tag, str(key.value)))
-        return super().construct_mapping(node, deep)
 
 
 class ParserSpec(_Strict):
@@ -298,7 +286,7 @@ def read_spec(file: Path) -> Spec:
     """
     try:
         # A subclass of the safe loader, which makes plain values only.
-        content = yaml.load(file.read_text(encoding="utf-8"), _OnceLoader)  # noqa: S506
+        content = yaml.load(file.read_text(encoding="utf-8"), OnceLoader)  # noqa: S506
     except OSError as error:
         raise InvalidSpec(file, f"cannot be read ({error.strerror})") from error
     except (UnicodeDecodeError, yaml.YAMLError) as error:

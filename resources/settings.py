@@ -42,8 +42,13 @@ class Settings(BaseSettings):
         home: the folder that relative defaults start from.
         state: ledger, artifacts and the Dagster instance, moved together.
         ledger_url: overrides the ledger's place alone.
-        source: the folder of documents.
+        source: a folder of documents; where it is given, by whatever layer, it is the one source,
+            and `sources` is not read.
         source_name: the name that the folder's document ids start with.
+        source_workload: what is extracted from that folder's documents.
+        sources: the file that declares the sources; the default may be missing, and the default
+            folder is the one source then.
+        workloads: a folder of one's own workloads, beside the packaged ones.
         specs: a folder of one's own processing versions, beside the packaged ones.
         catalogue: a CSV file of known products (identifier, maker, name); the default may be
             missing, a file that is named may not.
@@ -85,6 +90,9 @@ class Settings(BaseSettings):
     ledger_url: str | None = None
     source: Path = Path("data/manuals")
     source_name: str = Field(default="manuals", pattern=r"^[a-z0-9][a-z0-9_-]{0,30}$")
+    source_workload: str = Field(default="equipment_manuals", pattern=r"^[a-z][a-z0-9_]*$")
+    sources: Path = Path("sources.yaml")
+    workloads: Path | None = None
     specs: Path | None = None
     catalogue: Path = Path("data/catalogue.csv")
     catalogue_url: SecretStr | None = None
@@ -194,6 +202,21 @@ class Settings(BaseSettings):
     def source_folder(self) -> Path:
         """The folder of documents, absolute."""
         return self.place(self.source)
+
+    @property
+    def source_given(self) -> bool:
+        """Was one folder named as the source, so that no file of sources is read?"""
+        return "source" in self.model_fields_set
+
+    @property
+    def sources_file(self) -> Path:
+        """The file that declares the sources, absolute."""
+        return self.place(self.sources)
+
+    @property
+    def workload_folder(self) -> Path | None:
+        """The folder of one's own workloads, absolute."""
+        return None if self.workloads is None else self.place(self.workloads)
 
     @property
     def spec_folders(self) -> list[Path]:

@@ -279,6 +279,52 @@ class CorrectionRefused(ValueError):
         super().__init__(f"{field}: {why}")
 
 
+@dataclass(frozen=True)
+class PublishedField:
+    """A member of the content that is published: `{value, status, evidence}`, or a list of them.
+
+    Attributes:
+        name: the member's name.
+        label: what people read, capitalised.
+        many: is it a list?
+        search: where the search finds its values; None: it is not searched. `title` and
+            `identifiers` weigh more than `description`; `language` is shown beside a hit.
+    """
+
+    name: str
+    label: str
+    many: bool = False
+    search: Literal["title", "identifiers", "description", "language"] | None = None
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Whether a workload keeps one of the rules of admission.
+
+    Attributes:
+        holds: does it?
+        because: one sentence that says how, or why not.
+    """
+
+    holds: bool
+    because: str
+
+
+@dataclass(frozen=True)
+class Admission:
+    """The three rules that work must keep to be done in batches; a workload declares all of them.
+
+    Attributes:
+        result_may_be_late: nobody needs the answer within the request that asks for it.
+        stands_alone: every record has a stable identity and ends independently of the others.
+        effect_can_be_retried: applying a result again does not double its effect.
+    """
+
+    result_may_be_late: Kept
+    stands_alone: Kept
+    effect_can_be_retried: Kept
+
+
 FIRST_PROMPT = "1"
 """The prompt of the versions that name none."""
 FIRST_ACCEPTANCE = "1"
@@ -292,6 +338,8 @@ class Workload:
     Attributes:
         name: as specs call it.
         schema_version: the version of its output schema.
+        fields: the members of its published content, in the order that people read them.
+        admission: how it keeps the three rules of admission.
         prompts: name → the prompt template's bytes, digested by a processing version. `1` is
             always there; a template that is in use never changes.
         output_schema: the output schema's bytes, digested.
@@ -317,6 +365,8 @@ class Workload:
 
     name: str
     schema_version: int
+    fields: tuple[PublishedField, ...]
+    admission: Admission
     prompts: Mapping[str, bytes]
     output_schema: bytes
     acceptances: Mapping[str, Acceptance]

@@ -102,6 +102,11 @@ sources = Table(
     Column("kind", String(32), nullable=False),
     Column("location", Text, nullable=False),
     Column("registered_at", Time, nullable=False),
+    # Whose documents they are: a source belongs to one workload.
+    # The default is of ledgers from the time of one workload.
+    Column("workload", String(64), nullable=False, server_default="equipment_manuals"),
+    # Of the place as a whole at the end of its last scan: while it is the same, nothing changed.
+    Column("fingerprint", Text),
 )
 
 snapshots = Table(
@@ -156,6 +161,115 @@ source_entries = Table(
     Column("scanned_at_ns", BigInteger, nullable=False),
     Column("excluded", String(32)),
     Column("detail", Text, nullable=False),
+    # What its place itself calls this version of it (an etag, a time of change); null for files.
+    Column("mark", Text),
+)
+
+# What a scan has read and not yet stored as a snapshot: after an interruption nothing of it is
+# read again. Emptied by the transaction that stores the snapshot.
+scan_reads = Table(
+    "scan_reads",
+    metadata,
+    Column("source_no", BigKey, nullable=False),
+    Column("document_id", Text, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("mtime_ns", BigInteger, nullable=False),
+    Column("device", String(24), nullable=False),
+    Column("inode", String(24), nullable=False),
+    Column("mark", Text),
+    Column("checksum", Digest),
+    Column("scanned_at_ns", BigInteger, nullable=False),
+    Column("excluded", String(32)),
+    Column("detail", Text, nullable=False),
+    PrimaryKeyConstraint("source_no", "document_id"),
+)
+
+# What somebody decided about one version of a document of a source that demands approval; the
+# newest row counts.
+approvals = Table(
+    "approvals",
+    metadata,
+    Column("approval_no", BigKey, primary_key=True),
+    Column("source_version_no", BigKey, nullable=False, index=True),
+    # approved or refused.
+    Column("decision", String(16), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("actor", String(128), nullable=False),
+    Column("decided_at", Time, nullable=False),
+)
+
+# Events of a message queue that name documents; delivered at least once, in any order.
+source_events = Table(
+    "source_events",
+    metadata,
+    Column("event_no", BigKey, primary_key=True),
+    Column("source_no", BigKey, ForeignKey("sources.source_no"), nullable=False),
+    # The sender's name of the event, or a digest of its content where it has none.
+    Column("event_key", String(128), nullable=False),
+    Column("document_id", Text),
+    Column("times", Integer, nullable=False),
+    Column("tries", Integer, nullable=False),
+    # waiting, done, dead, discarded.
+    Column("state", String(16), nullable=False),
+    Column("first_at", Time, nullable=False),
+    Column("last_at", Time, nullable=False),
+    # Closed wording: the class of what went wrong.
+    Column("problem", String(128)),
+    Column("owner", String(128)),
+    Column("closed_at", Time),
+    Column("closing_reason", Text),
+    Column("closed_by", String(128)),
+    UniqueConstraint("source_no", "event_key"),
+)
+
+# Documents whose content was purged. Ids and digests stay, so that the account still adds up.
+erasures = Table(
+    "erasures",
+    metadata,
+    Column("erasure_no", BigKey, primary_key=True),
+    Column("document_no", BigKey, ForeignKey("documents.document_no"), nullable=False, index=True),
+    Column("reason", Text, nullable=False),
+    Column("actor", String(128), nullable=False),
+    Column("begun_at", Time, nullable=False),
+    # Null while files are still to be purged; the same command goes on from there.
+    Column("finished_at", Time),
+    # JSON: how many records, entries, artifacts and bytes were purged.
+    Column("purged", Text, nullable=False),
+)
+
+# Artifacts from which something was erased: they keep their name and have other bytes now.
+redactions = Table(
+    "redactions",
+    metadata,
+    Column("kind", String(16), nullable=False),
+    Column("digest", Digest, nullable=False),
+    Column("erasure_no", BigKey, nullable=False),
+    Column("present_digest", Digest, nullable=False),
+    Column("redacted_at", Time, nullable=False),
+    PrimaryKeyConstraint("digest", "kind", "erasure_no"),
+)
+
+# Every pruning, and every artifact that went: a missing file that is named here is no loss.
+prunes = Table(
+    "prunes",
+    metadata,
+    Column("prune_no", BigKey, primary_key=True),
+    # JSON: the policy as it was applied.
+    Column("policy", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("actor", String(128), nullable=False),
+    Column("pruned_at", Time, nullable=False),
+    # JSON: how many of each kind and how many bytes.
+    Column("removed", Text, nullable=False),
+)
+pruned_artifacts = Table(
+    "pruned_artifacts",
+    metadata,
+    Column("kind", String(16), nullable=False),
+    Column("digest", Digest, nullable=False),
+    Column("prune_no", BigKey, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+    PrimaryKeyConstraint("digest", "kind", "prune_no"),
 )
 
 # The parse cache: (checksum, parser_key) decides the text; a new prompt parses nothing again.
@@ -220,6 +334,40 @@ exclusions = Table(
     PrimaryKeyConstraint("version_no", "document_no"),
 )
 
+# A deliberate replay: what was selected, why, and by whom. Never changed.
+replays = Table(
+    "replays",
+    metadata,
+    Column("replay_no", BigKey, primary_key=True),
+    Column("replay_id", String(96), nullable=False, unique=True),
+    Column("from_version_no", BigKey, ForeignKey("processing_versions.version_no"), nullable=False),
+    Column("to_version_no", BigKey, ForeignKey("processing_versions.version_no"), nullable=False),
+    # One of the closed list, and in the operator's own words.
+    Column("reason", String(32), nullable=False),
+    Column("note", Text, nullable=False),
+    Column("actor", String(128), nullable=False),
+    # The filter as it was given; null where all, or a list of documents, was meant.
+    Column("expression", Text),
+    Column("listed", BigInteger),
+    Column("selected", BigInteger, nullable=False),
+    # SHA-256 over the selection's rows (document_id, checksum, record_id), sorted.
+    Column("selection_digest", Digest, nullable=False),
+    Column("created_at", Time, nullable=False),
+)
+
+# The frozen selection of a replay, a document a row.
+replay_members = Table(
+    "replay_members",
+    metadata,
+    Column("replay_no", BigKey, nullable=False),
+    Column("document_no", BigKey, nullable=False),
+    # The record that was selected; its document's present bytes are what is processed.
+    Column("record_no", BigKey, nullable=False),
+    # Why it is in, in closed wording: the values of the facts that the filter looked at.
+    Column("slice", Text, nullable=False),
+    PrimaryKeyConstraint("replay_no", "document_no"),
+)
+
 manifests = Table(
     "manifests",
     metadata,
@@ -232,6 +380,8 @@ manifests = Table(
     Column("artifact", Digest, nullable=False),
     Column("replay_reason", String(32), nullable=False),
     Column("frozen_at", Time, nullable=False),
+    # The replay that it carries out; null where nobody asked for one.
+    Column("replay_no", BigKey),
 )
 
 batches = Table(

@@ -64,6 +64,7 @@ RECORD: Mapping[str, Mapping[str, str]] = {
         "rejected": "a reviewer rejected it in a quality sample",
         "withdrawn": "its document was removed or erased",
         "superseded": "its document has a newer published record",
+        "prepared": "a replay of the same version asked for another attempt",
     },
     "published": {
         "prepared": "a replay of the same version asked for another attempt",
@@ -82,10 +83,23 @@ RECORD: Mapping[str, Mapping[str, str]] = {
         "withdrawn": "its document was removed or erased",
         "superseded": "its document has a newer published record",
     },
-    "discarded": {"prepared": "an operator asked for another attempt"},
-    "cancelled": {"prepared": "an operator asked for another attempt"},
-    "superseded": {},
-    "withdrawn": {"queued": "the document came back with the same bytes"},
+    "discarded": {
+        "prepared": "an operator asked for another attempt",
+        "withdrawn": "its document was erased",
+    },
+    "cancelled": {
+        "prepared": "an operator asked for another attempt",
+        "withdrawn": "its document was erased",
+    },
+    "superseded": {"withdrawn": "its document was erased"},
+    "withdrawn": {
+        "queued": "the document came back with the same bytes, before any request",
+        "accepted": "the document came back with the same bytes: its answer still stands",
+        "awaiting_review": "the document came back with the same bytes",
+        "rejected": "the document came back with the same bytes",
+        "retry_wait": "the document came back with the same bytes",
+        "dead_letter": "the document came back with the same bytes",
+    },
 }
 
 BATCH: Mapping[str, Mapping[str, str]] = {

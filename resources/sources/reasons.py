@@ -28,6 +28,10 @@ EXCLUSION_REASONS: Mapping[str, str] = MappingProxyType(
         "reference_in_text": "a page holds the mark that separates it from the instructions",
         "no_pages": "it was parsed into no page",
         "name_too_long": "the path is too long for a document id",
+        "no_key": "the row has no key, so it has no identity",
+        "awaiting_approval": "its source demands approval, and nobody has decided yet",
+        "approval_refused": "its source demands approval, and it was refused",
+        "erased": "it was erased, and its source still holds it",
     }
 )
 

@@ -18,11 +18,34 @@ from pipeline_assets.workloads.equipment_manuals.canary import (
 )
 from pipeline_assets.workloads.equipment_manuals.columns import check_answer, decode, echoed
 from pipeline_assets.workloads.equipment_manuals.correction import correct
-from pipeline_assets.workloads.workload import FIRST_PROMPT, Workload
+from pipeline_assets.workloads.workload import (
+    FIRST_PROMPT,
+    Admission,
+    Kept,
+    PublishedField,
+    Workload,
+)
 from resources.providers.baseline import RequestPage
 
 _FOLDER = Path(__file__).parent
 SCHEMA_VERSION = 1
+FIELDS = (
+    PublishedField("title", "Title", search="title"),
+    PublishedField("product_identifiers", "Product identifiers", many=True, search="identifiers"),
+    PublishedField("language", "Language", search="language"),
+    PublishedField("description", "Description", search="description"),
+)
+ADMISSION = Admission(
+    result_may_be_late=Kept(
+        holds=True, because="an archive is read at leisure; what it shows today stays until then"
+    ),
+    stands_alone=Kept(
+        holds=True, because="a manual is named by its place, and no answer needs another's"
+    ),
+    effect_can_be_retried=Kept(
+        holds=True, because="an entry of the archive is written once for each accepted answer"
+    ),
+)
 
 
 def load() -> Workload:
@@ -30,6 +53,8 @@ def load() -> Workload:
     return Workload(
         name="equipment_manuals",
         schema_version=SCHEMA_VERSION,
+        fields=FIELDS,
+        admission=ADMISSION,
         prompts=_prompts(),
         output_schema=(_FOLDER / "output_schema.json").read_bytes(),
         acceptances=acceptances(),

@@ -14,7 +14,9 @@ from resources.ledger.engine import alembic_config, normalise_url, open_ledger
 from resources.ledger.retries import due_retries, waiting_retries
 from resources.ledger.schema import metadata
 
-FIRST, SECOND, THIRD = "0001", "0002", "0003"
+FIRST, SECOND, THIRD, FOURTH = "0001", "0002", "0003", "0004"
+FIRST_WORKLOAD = "equipment_manuals"
+"""Every source of the time before 0005 is of the one workload that there was."""
 ROWS_EACH = 3
 AT, LATER = "2030-01-02T03:04:05.000000Z", "2030-01-03T03:04:05.000000Z"
 
@@ -72,7 +74,7 @@ class Old:
     rows: dict[str, list[dict[str, Any]]]
 
 
-@pytest.fixture(params=[FIRST, SECOND, THIRD])
+@pytest.fixture(params=[FIRST, SECOND, THIRD, FOURTH])
 def old(ledger_url: str, request: pytest.FixtureRequest) -> Old:
     """Return a ledger of an earlier release with rows in every table."""
     engine = create_engine(normalise_url(ledger_url))
@@ -87,8 +89,11 @@ def old(ledger_url: str, request: pytest.FixtureRequest) -> Old:
 
 def test_an_earlier_release_lacks_what_the_upgrade_brings(old: Old) -> None:
     """Else the tests below would show nothing."""
-    new = {"repairs", "reviews", "quality_samples", "archive_changes", "outlet_deliveries"}
-    assert "places_artifact" not in old.tables.tables["batches"].c
+    new = {"scan_reads", "approvals", "erasures", "prunes", "replays", "source_events"}
+    assert "fingerprint" not in old.tables.tables["sources"].c
+    if old.revision in (FIRST, SECOND, THIRD):
+        new |= {"repairs", "reviews", "quality_samples", "archive_changes", "outlet_deliveries"}
+        assert "places_artifact" not in old.tables.tables["batches"].c
     if old.revision in (FIRST, SECOND):
         new |= {"alert_deliveries", "retry_decisions", "dead_letters", "late_results"}
         assert "parent_attempt_no" not in old.tables.tables["attempts"].c
@@ -115,7 +120,8 @@ def test_rows_are_as_they_were_and_what_is_new_is_empty(old: Old) -> None:
             new = set(table.c.keys()) - known
             kept = [{name: row[name] for name in row if name in known} for row in found]
             assert kept == before[table.name], table.name
-            assert all(row[name] is None for row in found for name in new), table.name
+            given = {"workload": FIRST_WORKLOAD} if table.name == "sources" else {}
+            assert all(row[name] == given.get(name) for row in found for name in new), table.name
     ledger.close()
 
 
@@ -155,7 +161,7 @@ def test_a_failed_upgrade_leaves_the_ledger_as_it_was(
     with engine.connect() as connection:
         assert MigrationContext.configure(connection).get_current_heads() == (old.revision,)
         assert set(inspect(connection).get_table_names()) >= set(tables.tables)
-        assert "reviews" not in inspect(connection).get_table_names()
+        assert "replays" not in inspect(connection).get_table_names()
         assert {t.name: rows_of(connection, t) for t in tables.sorted_tables} == before
     engine.dispose()
     open_ledger(url).close()
