@@ -5,21 +5,28 @@ Belongs here: configuration, the call, metadata. Does not belong here: what goes
 """
 
 import time
+from typing import Any
 
 import dagster as dg
 from pydantic import Field
 
 from partitions.definition import PROCESSING_VERSIONS
-from pipeline_assets.prepare.freeze import REPLAY_REASONS, FreezeReport, freeze_manifest
+from pipeline_assets.prepare.freeze import FreezeReport, freeze_manifest
+from pipeline_assets.prepare.replays import ReplayReport, freeze_replay
 from pipeline_assets.prepare.retries import freeze_retries
+from pipeline_assets.replay.model import ReplayRequest
+from pipeline_assets.replay.plan import split_reason
+from pipeline_assets.replay.reasons import REPLAY_REASONS
 from pipeline_assets.stage_facts import manifests_digest
 from pipeline_assets.versions import open_version
 from resources.context_resource import ContextResource
 
 NOTHING_TO_DO = (
-    "nothing to do: every present document has a record or is excluded; to process again use a "
-    "replay"
+    "nothing to do: every present document has a record or is excluded. To process some again, "
+    "materialise with replay_from (a version), note (why) and, if not all are meant, where"
 )
+NOTHING_SELECTED = "the replay selected nothing that can be processed"
+REPEATED = "the replay was carried out before; nothing was done again"
 NOTHING_FROZEN = FreezeReport(None, None, 0, 0, 0, {})
 MANIFEST_COLUMNS = dg.TableSchema(
     columns=[
@@ -48,9 +55,26 @@ MANIFEST_LINEAGE = dg.TableColumnLineage(
 class FreezeConfig(dg.Config):
     """What freezing may be told."""
 
+    replay_from: str | None = Field(
+        default=None,
+        description="replay: the version whose records are processed under this one; its own key "
+        "for another attempt at its own records",
+    )
+    where: str | None = Field(
+        default=None,
+        description="replay: which of them, for example: identifiers > 1 and state = published",
+    )
+    documents: list[str] | None = Field(
+        default=None, description="replay: ids of the only documents that are meant"
+    )
+    note: str | None = Field(
+        default=None, description="replay: why, in your own words; kept beside every record"
+    )
+    actor: str | None = Field(default=None, description="replay: who asks for it")
     replay_reason: str | None = Field(
         default=None,
-        description="why documents are processed again: one of " + ", ".join(REPLAY_REASONS),
+        description="why documents are processed, where it is not told from the versions: one of "
+        + ", ".join(REPLAY_REASONS),
     )
     retries_only: bool = Field(
         default=False,
@@ -76,13 +100,18 @@ def manifest(
     """The frozen, digested list of records to process, and their request files of exact bytes.
 
     A manifest never changes. Where every present document has a record, nothing new is frozen;
-    records that are due for another attempt get a retry manifest.
+    records that are due for another attempt get a retry manifest. With `replay_from`, exactly the
+    selected records are processed, and no document that is new.
     """
     started = time.monotonic()
+    replayed: ReplayReport | None = None
     with tallybook.open() as opened:
         version = open_version(opened, context.partition_key)
         report = NOTHING_FROZEN
-        if not config.retries_only:
+        if config.replay_from is not None:
+            request = _request(context, config, config.replay_from, opened.settings.owner)
+            replayed = freeze_replay(opened, version, request)
+        elif not config.retries_only:
             report = freeze_manifest(opened, version, replay_reason=config.replay_reason)
         again = freeze_retries(opened, version)
         content = manifests_digest(opened.ledger, version.version_no)
@@ -90,10 +119,13 @@ def manifest(
         "batches": report.batches + again.batches,
         "seconds": round(time.monotonic() - started, 3),
     }
-    if not config.retries_only:
+    if replayed is not None:
+        metadata |= _of_replay(context, replayed)
+    elif not config.retries_only:
         metadata |= {
             "dagster/partition_row_count": report.expected + report.already,
             "expected": report.expected,
+            "expected by reason": report.reasons,
             "already recorded": report.already,
             "excluded": sum(report.excluded.values()),
             "excluded by reason": report.excluded,
@@ -110,10 +142,61 @@ def manifest(
     if again.waiting is not None:
         metadata["retries wait"] = again.waiting
         context.log.info(f"retries wait: {again.waiting}")
-    if report.manifest_id is None and again.manifest_id is None:
+    if report.manifest_id is None and again.manifest_id is None and replayed is None:
         metadata["note"] = NOTHING_TO_DO
         context.log.info(NOTHING_TO_DO)
     if report.manifest_id is not None:
         metadata |= {"manifest": report.manifest_id, "manifest digest": str(report.digest)}
         context.log.info(f"{report.manifest_id}: {report.expected} records")
     return dg.MaterializeResult(data_version=dg.DataVersion(content), metadata=metadata)
+
+
+def _request(
+    context: dg.AssetExecutionContext, config: FreezeConfig, from_key: str, owner: str
+) -> ReplayRequest:
+    """The replay that the run's configuration asks for; the same one when the run is repeated."""
+    word, note = split_reason(config.note or "")
+    return ReplayRequest(
+        replay_id=f"{context.partition_key}-r-{_root_of(context)}",
+        from_key=from_key,
+        where=config.where,
+        documents=None if config.documents is None else tuple(config.documents),
+        reason=config.replay_reason or word,
+        note=note,
+        actor=config.actor or owner,
+    )
+
+
+def _root_of(context: dg.AssetExecutionContext) -> str:
+    """The run that the configuration was given to: a re-execution means the same replay."""
+    return (context.run.root_run_id or context.run.run_id)[:8]
+
+
+def _of_replay(
+    context: dg.AssetExecutionContext, report: ReplayReport
+) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if report.replay is not None:
+        found |= {
+            "replay": report.replay.replay_id,
+            "replayed from": report.replay.from_version,
+            "replay reason": report.replay.reason,
+            "why": report.replay.note,
+            "selected": report.replay.selected,
+            "manifest": str(report.replay.manifest_id),
+        }
+    if report.plan is not None:
+        found |= {
+            "expected": report.records,
+            "dagster/partition_row_count": report.records,
+            "left out by why": report.plan.skipped,
+            "differs in": ", ".join(report.plan.changes),
+        }
+        if report.plan.replay.expression is not None:
+            found["where"] = report.plan.replay.expression
+    if report.repeated:
+        found["note"] = REPEATED
+    elif report.replay is None:
+        found["note"] = NOTHING_SELECTED
+    context.log.info(str(found.get("note") or f"{report.records} records are processed"))
+    return found

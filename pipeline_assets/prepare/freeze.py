@@ -10,18 +10,22 @@ only files that the next run makes again, byte for byte.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import polars as pl
+from sqlalchemy import Connection, func, select
 
 from pipeline_assets.operating import operating
 from pipeline_assets.parser_settings import parser_settings
 from pipeline_assets.prepare.candidates import Split, split_documents
+from pipeline_assets.prepare.document_facts import barred_documents, earlier_records
 from pipeline_assets.prepare.manifest_rows import manifest_rows
 from pipeline_assets.prepare.plan import plan_shares, write_batches
 from pipeline_assets.prepare.requests import RECORDS_AT_ONCE, with_pages, write_requests
 from pipeline_assets.prepare.spool import spool_bodies
 from pipeline_assets.prompting.request_maker import make_request_maker
+from pipeline_assets.replay.model import ReplayPlan
+from pipeline_assets.replay.reasons import check_replay_reason
 from pipeline_assets.versions import OpenVersion
 from resources.batched import batched
 from resources.context import Context
@@ -36,27 +40,16 @@ from resources.ledger.manifests import (
     store_manifest,
     version_records,
 )
+from resources.ledger.moves import Cause
 from resources.ledger.parses import load_parses
+from resources.ledger.replays import store_replay
+from resources.ledger.schema import manifests
 from resources.ledger.source_snapshots import present_documents
+from resources.ledger.versions import journal_operating
 from resources.record_ids import batch_key, record_id
 
-REPLAY_REASONS = (
-    "new_source",
-    "corrected_source",
-    "new_prompt",
-    "new_schema",
-    "new_parser",
-    "new_model",
-    "transient_retry",
-    "operator",
-)
-
-
-class UnknownReplayReason(ValueError):
-    """A replay reason outside the closed list."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(f"{reason!r} is no replay reason; give one of {', '.join(REPLAY_REASONS)}")
+BY_DOCUMENT = "by document"
+"""The reason of a manifest whose records each have their own."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +63,7 @@ class FreezeReport:
         batches: batches in it.
         already: present documents that had a record before.
         excluded: present documents without a record, by reason.
+        reasons: records in it, by why they exist.
     """
 
     manifest_id: str | None
@@ -78,6 +72,7 @@ class FreezeReport:
     batches: int
     already: int
     excluded: dict[str, int]
+    reasons: dict[str, int] = field(default_factory=dict)
 
 
 def freeze_manifest(
@@ -88,30 +83,64 @@ def freeze_manifest(
     Args:
         context: the open resources.
         version: the processing version.
-        replay_reason: why, where it is not plain from the documents (a new prompt, say).
+        replay_reason: why, where it is not plain from the documents and the versions before.
 
     Raises:
         UnknownReplayReason: not in the closed list.
+        InvalidSources: the declarations cannot be read, so it is not known what needs approval.
         LeaseHeld: another worker is freezing this version.
     """
-    if replay_reason is not None and replay_reason not in REPLAY_REASONS:
-        raise UnknownReplayReason(replay_reason)
+    if replay_reason is not None:
+        check_replay_reason(replay_reason)
     with held(context.ledger, f"manifest:{version.key}", context.worker) as lease:
-        parses = load_parses(
-            context.ledger,
-            parser_settings(version.spec).key,
-            ["checksum", "excluded", "detail", "text_pack"],
-        )
-        split = split_documents(
-            present_documents(context.ledger),
-            parses,
-            version_records(context.ledger, version.version_no),
-        )
-        if split.fresh.is_empty():
-            with fenced(context.ledger, lease) as connection:
-                replace_exclusions(connection, context.ledger, version.version_no, split.excluded)
-            return _report(None, split, 0)
-        return _freeze(context, version, lease, split, parses, replay_reason)
+        return _freeze_split(context, version, lease, replay_reason, None)
+
+
+def freeze_selected(
+    context: Context, version: OpenVersion, lease: Lease, selected: ReplayPlan
+) -> FreezeReport:
+    """Freeze the documents of a replay that have no record under the version, and the replay.
+
+    The caller holds the version's lease since before it selected them.
+
+    A version that was never used before processes from then on only what replays select.
+
+    Raises:
+        see `freeze_manifest`.
+    """
+    return _freeze_split(context, version, lease, selected.replay.reason, selected)
+
+
+def _freeze_split(
+    context: Context,
+    version: OpenVersion,
+    lease: Lease,
+    replay_reason: str | None,
+    selected: ReplayPlan | None,
+) -> FreezeReport:
+    ledger = context.ledger
+    parses = load_parses(
+        ledger,
+        parser_settings(version.spec).key,
+        ["checksum", "excluded", "detail", "text_pack"],
+    )
+    present = present_documents(ledger, version.spec.workload)
+    records = version_records(ledger, version.version_no)
+    first_use = selected is not None and records.is_empty()
+    split = split_documents(
+        present,
+        parses,
+        records,
+        barred=barred_documents(context, version, present),
+        earlier=earlier_records(ledger, version),
+        only=None if selected is None else selected.members["document_no"],
+        narrow=first_use or operating(ledger, version.version_no).scope == "replays",
+    )
+    if split.fresh.is_empty():
+        with fenced(ledger, lease) as connection:
+            replace_exclusions(connection, ledger, version.version_no, split.excluded)
+        return _report(None, split, 0)
+    return _freeze(context, version, lease, split, parses, replay_reason, selected)
 
 
 def _freeze(
@@ -121,6 +150,7 @@ def _freeze(
     split: Split,
     parses: pl.DataFrame,
     replay_reason: str | None,
+    selected: ReplayPlan | None,
 ) -> FreezeReport:
     spec = version.spec
     manifest_id = next_manifest_id(context.ledger, version.version_no, spec.key)
@@ -156,7 +186,7 @@ def _freeze(
         digest=digest.hexdigest(),
         expected=expected,
         artifact=artifact.digest,
-        replay_reason=replay_reason or "by document",
+        replay_reason=replay_reason or BY_DOCUMENT,
         provider=spec.provider,
         mode=spec.mode,
         model=spec.model,
@@ -164,9 +194,34 @@ def _freeze(
     )
     cause = context.cause(f"frozen in {manifest_id}", "prepare")
     with fenced(context.ledger, lease) as connection:
+        if selected is not None:
+            plan = replace(plan, replay_no=_store_replay(connection, context, version, selected))
         store_manifest(connection, context.ledger, plan, iter(plans), cause)
         replace_exclusions(connection, context.ledger, version.version_no, split.excluded)
-    return _report(plan, split, len(plans))
+    reasons = pl.concat([part.rows.select("replay_reason") for part in plans])["replay_reason"]
+    report = _report(plan, split, len(plans))
+    return replace(report, reasons=dict(sorted(reasons.value_counts().iter_rows())))
+
+
+def _store_replay(
+    connection: Connection, context: Context, version: OpenVersion, selected: ReplayPlan
+) -> int:
+    """The replay, and the scope of a version whose first manifest it is; returns its number."""
+    ledger, at = context.ledger, context.ledger.now()
+    used = connection.execute(
+        select(func.count())
+        .select_from(manifests)
+        .where(manifests.c.version_no == version.version_no)
+    ).scalar_one()
+    if not used:
+        cause = Cause(
+            f"its first manifest is the replay {selected.replay.replay_id}",
+            selected.replay.actor,
+            at,
+            "replay",
+        )
+        journal_operating(connection, version.version_no, "scope", "replays", cause)
+    return store_replay(connection, ledger, selected.replay, selected.members, at)
 
 
 def _ask(

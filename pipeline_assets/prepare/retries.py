@@ -12,7 +12,7 @@ attempts are new, each names the one that it follows, and its batches name their
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -25,7 +25,8 @@ from pipeline_assets.prepare.again import frozen_bodies, spool_again
 from pipeline_assets.prepare.manifest_rows import manifest_rows
 from pipeline_assets.prepare.plan import least_records, plan_shares, write_batches
 from pipeline_assets.prompting.request_maker import RequestMaker, make_request_maker
-from pipeline_assets.recovery.retry import LARGER_OUTPUT, REQUEUE, SMALLER_BATCH
+from pipeline_assets.recovery.retry import LARGER_OUTPUT, REPLAY, REQUEUE, SMALLER_BATCH
+from pipeline_assets.replay.model import ReplayPlan
 from pipeline_assets.versions import OpenVersion
 from resources.artifacts import ArtifactWriter
 from resources.clock import to_text
@@ -42,6 +43,7 @@ from resources.ledger.manifests import (
 )
 from resources.ledger.moves import Cause, batch_chain, move_records
 from resources.ledger.parses import load_parses
+from resources.ledger.replays import store_replay
 from resources.ledger.retries import due_retries, newest_attempts, set_not_before
 from resources.providers.baseline import decode_request, encode_request
 from resources.record_ids import batch_key, custom_id
@@ -144,6 +146,37 @@ def requeue(
         return _Again(context, version, lease, rows, BY_OPERATOR, cause).freeze()
 
 
+def attempt_again(
+    context: Context, version: OpenVersion, lease: Lease, plan: ReplayPlan
+) -> RetryReport:
+    """Make another attempt at the records of a replay of the same version, and store the replay.
+
+    The caller holds the version's lease since before it selected them. What was published stays
+    visible until another answer is.
+
+    Raises:
+        TooFewToRetry: the provider takes no batch of so few.
+        ArtifactDamaged, RequestChanged: stored requests are not those that were frozen.
+        JobRefused: the provider cannot be asked for them.
+    """
+    # A set is staged in a temporary table, which a reader may not make.
+    with fenced(context.ledger, lease) as connection:
+        rows = newest_attempts(
+            connection, context.ledger, version.version_no, plan.members["record_no"]
+        )
+    least = least_records(version)
+    if rows.height < least:
+        raise TooFewToRetry(rows.height, least)
+    rows = rows.with_columns(path=pl.lit(REPLAY))
+    cause = Cause(
+        f"replay {plan.replay.replay_id}: {plan.replay.note}",
+        plan.replay.actor,
+        context.ledger.now(),
+        "replay",
+    )
+    return _Again(context, version, lease, rows, plan.replay.reason, cause, plan).freeze()
+
+
 def _leave(context: Context, lease: Lease, records: pl.Series) -> None:
     until = to_text(context.ledger.clock() + TOO_FEW_PAUSE)
     with fenced(context.ledger, lease) as connection:
@@ -160,6 +193,7 @@ class _Again:
     rows: pl.DataFrame
     replay_reason: str
     cause: Cause
+    replay: ReplayPlan | None = None
 
     def freeze(self) -> RetryReport:
         context, version = self.context, self.version
@@ -325,8 +359,12 @@ class _Again:
             )
         with fenced(context.ledger, self.lease) as connection:
             if plan is not None:
-                if self.replay_reason == BY_OPERATOR:
+                if self.replay is not None or self.replay_reason == BY_OPERATOR:
                     self._close(connection)
+                if self.replay is not None:
+                    asked, members = self.replay.replay, self.replay.members
+                    number = store_replay(connection, context.ledger, asked, members, self.cause.at)
+                    plan = replace(plan, replay_no=number)
                 store_manifest(connection, context.ledger, plan, iter(plans), self.cause)
             if not refused.is_empty():
                 self._bury(connection, refused)

@@ -1,0 +1,1 @@
+"""Deliberate replays: what is selected, why, and what it would cost. Nothing is imported here."""
