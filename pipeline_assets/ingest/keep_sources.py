@@ -12,15 +12,17 @@ from pathlib import Path
 from typing import BinaryIO
 
 from resources.artifacts import BLOCK, ArtifactStore
-from resources.sources.document_id import parse_document_id
-from resources.sources.port import EntryRefused, Source, SourceEntry
+from resources.sources.listing import ListedSource
+from resources.sources.port import EntryRefused
 
 
 class SourceGone(Exception):
     """The bytes with the scanned checksum are no longer to be had."""
 
 
-def keep_source(store: ArtifactStore, source: Source, document_id: str, checksum: str) -> Path:
+def keep_source(
+    store: ArtifactStore, source: ListedSource, document_id: str, checksum: str
+) -> Path:
     """The kept copy of a document's bytes, made now if it is not there.
 
     Raises:
@@ -28,17 +30,8 @@ def keep_source(store: ArtifactStore, source: Source, document_id: str, checksum
     """
     if store.has("source", checksum):
         return store.path("source", checksum)
-    _, relative_path = parse_document_id(document_id)
-    entry = SourceEntry(
-        document_id=document_id,
-        relative_path=relative_path,
-        name=relative_path.rsplit(b"/", 1)[-1].decode("utf-8", "replace"),
-        size=0,
-        mtime_ns=0,
-        inode=(0, 0),
-    )
     try:
-        with source.open(entry) as stream:
+        with source.open(document_id) as stream:
             stored = store.put_stream("source", _blocks(stream))
     except EntryRefused as error:
         raise SourceGone(error.detail) from error

@@ -1,7 +1,8 @@
 """Parsing every present document once per parser version, into text packs and the parse cache.
 
-Belongs here: which documents need parsing, grouping their text into packs, storing both. Does
-not belong here: reading a format (`parsing/`), and what becomes of a document (`prepare`).
+Belongs here: which documents need parsing, grouping the text of files into packs, storing both.
+Does not belong here: reading a format (`parsing/`), the text of rows (`parse_rows.py`), and what
+becomes of a document (`prepare`).
 
 A pack and its rows are committed together a few documents at a time, so a run that is killed
 loses at most one pack's worth of parsing.
@@ -13,11 +14,12 @@ import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 import polars as pl
 
 from pipeline_assets.ingest.keep_sources import SourceGone, keep_source
+from pipeline_assets.ingest.parse_rows import parse_rows
 from pipeline_assets.ingest.parsing.model import (
     ParsedDocument,
     ParseLimits,
@@ -29,11 +31,23 @@ from pipeline_assets.ingest.placeholder import placeholder
 from resources.artifacts import ArtifactDamaged
 from resources.context import Context
 from resources.contracts import PARSED_TEXT, store_frame
-from resources.ledger.parses import PARSE_SCHEMA, load_parses, missing_parses, store_parses
+from resources.ledger.parses import (
+    PARSE_SCHEMA,
+    count_parses,
+    missing_parses,
+    missing_slice,
+    store_parses,
+)
+from resources.ledger.source_snapshots import source_names
 from resources.parser_settings import ParserSettings
-from resources.sources.directory import DirectorySource
+from resources.sources.declared import declared_sources
 from resources.sources.document_id import parse_document_id
+from resources.sources.listing import ListedSource
+from resources.sources.opening import open_source
 
+FILES_A_SLICE = 10_000
+ROWS_A_SLICE = 250_000
+"""Missing documents that are looked up at a time; for rows a slice may cost a pass over a table."""
 PACK_DOCUMENTS = 200
 PACK_CHARACTERS = 16_000_000
 PACK_SECONDS = 5.0
@@ -80,71 +94,163 @@ class _Pack:
         )
 
 
-def parse_documents(context: Context, settings: ParserSettings) -> ParseStageReport:
-    """Parse what was never parsed under `settings`.
+@dataclass(frozen=True)
+class _Group:
+    """What is missing of one source; the source is None where it is not declared any more."""
+
+    source: ListedSource | None
+    source_version_nos: pl.Series
+
+    @property
+    def holds_rows(self) -> bool:
+        return self.source is not None and self.source.holds == "rows"
+
+
+@dataclass
+class _Tally:
+    """What is counted while parsing."""
+
+    parsed: int = 0
+    failed: dict[str, int] = field(default_factory=dict)
+    gone: int = 0
+    peak: int = 0
+    ocr_available: bool | None = None
+
+    def fail(self, reason: str, count: int = 1) -> None:
+        self.failed[reason] = self.failed.get(reason, 0) + count
+
+
+def parse_documents(context: Context, settings: ParserSettings, workload: str) -> ParseStageReport:
+    """Parse what a workload's sources hold and was never parsed under `settings`.
 
     Raises:
         ParserUnavailable: the parser itself does not work here; nothing was parsed.
         ArtifactDamaged: a kept copy does not have the bytes that were scanned.
+        SourceError: a source as a whole is not usable any more.
+        InvalidSources: the declarations cannot be used; nothing was parsed.
     """
     started = time.monotonic()
-    missing = missing_parses(context.ledger, settings.key)
-    if missing.is_empty():
-        return ParseStageReport(0, {}, _cached(context, settings), 0, 0.0, 0, ocr_available=None)
+    cached = count_parses(context.ledger, settings.key, workload)
+    missing = missing_parses(context.ledger, settings.key, workload)
+    tally = _Tally()
+    if missing.height:
+        groups = _groups(context, missing, workload)
+        _parse_files(context, settings, [one for one in groups if not one.holds_rows], tally)
+        for group in groups:
+            if group.holds_rows:
+                _parse_rows(context, settings, group, tally)
+    return ParseStageReport(
+        parsed=tally.parsed,
+        failed=tally.failed,
+        cached=cached,
+        gone=tally.gone,
+        wall_seconds=time.monotonic() - started,
+        peak_rss_bytes=tally.peak,
+        ocr_available=tally.ocr_available,
+    )
+
+
+def _groups(context: Context, missing: pl.DataFrame, workload: str) -> list[_Group]:
+    declared = {
+        source.name: source
+        for source in declared_sources(context.settings)
+        if source.workload == workload
+    }
+    names = source_names(context.ledger)
+    groups = []
+    for (source_no,), rows in missing.group_by("source_no", maintain_order=True):
+        known = declared.get(names[int(str(source_no))])
+        source = None if known is None else open_source(known, context.ledger)
+        groups.append(_Group(source, rows["source_version_no"]))
+    return groups
+
+
+def _parse_rows(context: Context, settings: ParserSettings, group: _Group, tally: _Tally) -> None:
+    assert group.source is not None  # noqa: S101 - only a source that is there holds rows
+    for rows in _slices(context, settings, group, ROWS_A_SLICE):
+        report = parse_rows(context, settings, group.source, rows)
+        tally.parsed += report.parsed
+        tally.gone += report.gone
+        for reason, count in report.failed.items():
+            tally.fail(reason, count)
+
+
+def _parse_files(
+    context: Context, settings: ParserSettings, groups: list[_Group], tally: _Tally
+) -> None:
+    count = sum(group.source_version_nos.len() for group in groups)
+    if not count:
+        return
     limits = ParseLimits(ocr_pages=settings.ocr_pages, max_pages=settings.max_pages)
     workers = context.settings.parser_workers or max(1, os.cpu_count() or 1)
-    cached = _cached(context, settings)
-    gone: list[str] = []
-    failed: dict[str, int] = {}
-    parsed, peak = 0, 0
     pack = _Pack()
-    context.progress.start("parsing", missing.height)
-    with ParserPool(min(workers, missing.height), limits) as pool:
+    context.progress.start("parsing", count)
+    with ParserPool(min(workers, count), limits) as pool:
         pool.check()
-        for report in pool.parse_many(_tasks(context, missing, gone)):
+        for report in pool.parse_many(_tasks(context, settings, groups, tally)):
             if report.sha256 is not None and report.sha256 != report.key:
                 raise ArtifactDamaged("source", report.key, report.sha256)
             _add(context, pack, report, settings)
-            peak = max(peak, report.peak_rss_bytes)
+            tally.peak = max(tally.peak, report.peak_rss_bytes)
             if isinstance(report.outcome, ParsedDocument):
-                parsed += 1
+                tally.parsed += 1
             else:
-                failed[report.outcome.reason] = failed.get(report.outcome.reason, 0) + 1
+                tally.fail(report.outcome.reason)
             if pack.full(time.monotonic()):
                 _store(context, pack)
                 pack = _Pack()
             context.progress.advance()
         _store(context, pack)
-        ocr_available = pool.ocr_available
+        tally.ocr_available = pool.ocr_available
     context.progress.finish()
-    return ParseStageReport(
-        parsed=parsed,
-        failed=failed,
-        cached=cached,
-        gone=len(gone),
-        wall_seconds=time.monotonic() - started,
-        peak_rss_bytes=peak,
-        ocr_available=ocr_available,
-    )
 
 
-def _tasks(context: Context, missing: pl.DataFrame, gone: list[str]) -> Iterator[ParseTask]:
-    source = DirectorySource(context.settings.source_name, context.settings.source_folder)
-    for checksum, document_id, _ in missing.iter_rows():
-        source_name, relative_path = parse_document_id(document_id)
-        if source_name != source.name and not context.artifacts.has("source", checksum):
-            # Another folder's document, of which no copy is kept: only its own run can read it.
-            gone.append(document_id)
-            context.progress.advance()
-            continue
-        try:
-            path = keep_source(context.artifacts, source, document_id, checksum)
-        except SourceGone:
-            gone.append(document_id)
-            context.progress.advance()
-            continue
-        name = PurePosixPath(relative_path.decode("utf-8", "replace")).name
-        yield ParseTask(key=checksum, path=path, name=name)
+def _slices(
+    context: Context, settings: ParserSettings, group: _Group, size: int
+) -> Iterator[pl.DataFrame]:
+    numbers = group.source_version_nos
+    for start in range(0, numbers.len(), size):
+        yield missing_slice(context.ledger, settings.key, numbers.slice(start, size))
+
+
+def _tasks(
+    context: Context, settings: ParserSettings, groups: list[_Group], tally: _Tally
+) -> Iterator[ParseTask]:
+    handed: set[str] = set()
+    for group in groups:
+        for rows in _slices(context, settings, group, FILES_A_SLICE):
+            for checksum, document_id, _ in rows.iter_rows():
+                # Two sources may hold the same bytes, and the first is perhaps not stored yet.
+                if checksum in handed:
+                    context.progress.advance()
+                    continue
+                path = _kept_path(context, group.source, document_id, checksum)
+                if path is None:
+                    tally.gone += 1
+                    context.progress.advance()
+                    continue
+                if len(groups) > 1:
+                    handed.add(checksum)
+                yield ParseTask(key=checksum, path=path, name=_file_name(document_id))
+
+
+def _kept_path(
+    context: Context, source: ListedSource | None, document_id: str, checksum: str
+) -> Path | None:
+    """Where a document's bytes are kept, copied now if need be; None if they are gone."""
+    if source is None:
+        # Not declared any more: only a copy that was kept can be read.
+        has = context.artifacts.has("source", checksum)
+        return context.artifacts.path("source", checksum) if has else None
+    try:
+        return keep_source(context.artifacts, source, document_id, checksum)
+    except SourceGone:
+        return None
+
+
+def _file_name(document_id: str) -> str:
+    _, relative_path = parse_document_id(document_id)
+    return PurePosixPath(relative_path.decode("utf-8", "replace")).name
 
 
 def _add(context: Context, pack: _Pack, report: ParseReport, settings: ParserSettings) -> None:
@@ -206,7 +312,3 @@ def _store(context: Context, pack: _Pack) -> None:
     )
     with context.ledger.write() as connection:
         store_parses(connection, context.ledger, rows)
-
-
-def _cached(context: Context, settings: ParserSettings) -> int:
-    return load_parses(context.ledger, settings.key, ["checksum"]).height

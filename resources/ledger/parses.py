@@ -11,6 +11,7 @@ import polars as pl
 from sqlalchemy import Connection, text
 
 from resources.ledger.engine import Ledger
+from resources.ledger.frames import json_of_texts
 from resources.ledger.schema import parses
 
 PARSE_SCHEMA = {
@@ -34,24 +35,75 @@ PARSE_SCHEMA = {
 }
 
 
-def missing_parses(ledger: Ledger, parser_key: str) -> pl.DataFrame:
-    """Checksums of present documents that were not parsed under `parser_key`.
+MISSING_SCHEMA = {"source_no": pl.Int64, "source_version_no": pl.Int64}
+
+_UNPARSED = (
+    "LEFT JOIN parses p ON p.checksum = v.checksum AND p.parser_key = ? "
+    "AND NOT (p.cacheable = 0 AND p.excluded IS NOT NULL)"
+)
+_KEPT = "NOT EXISTS (SELECT 1 FROM erasures x WHERE x.document_no = d.document_no)"
+
+
+def missing_parses(ledger: Ledger, parser_key: str, workload: str) -> pl.DataFrame:
+    """What a workload's sources hold and was not parsed under `parser_key`.
+
+    Numbers only, because there may be a million of them: `missing_slice` tells more. What was
+    erased is not missing, even where its source still holds it.
 
     Returns:
-        checksum, document_id (the first by id that has these bytes), bytes; sorted by id.
+        `MISSING_SCHEMA`, sorted: one row for each content of each source, with the first version
+        that has it.
     """
     with ledger.read() as connection:
         return ledger.dialect.fetch(
             connection,
-            "SELECT v.checksum, MIN(d.document_id), MAX(v.bytes) FROM source_entries e "
+            "SELECT d.source_no, MIN(v.source_version_no) FROM source_entries e "  # noqa: S608 - own names
             "JOIN documents d ON d.document_no = e.document_no "
+            "JOIN sources c ON c.source_no = d.source_no "
             "JOIN source_versions v ON v.source_version_no = e.source_version_no "
-            "LEFT JOIN parses p ON p.checksum = v.checksum AND p.parser_key = ? "
-            "AND NOT (p.cacheable = 0 AND p.excluded IS NOT NULL) "
-            "WHERE e.to_snapshot IS NULL AND p.checksum IS NULL GROUP BY v.checksum",
+            f"{_UNPARSED} WHERE e.to_snapshot IS NULL AND p.checksum IS NULL AND c.workload = ? "
+            f"AND {_KEPT} GROUP BY d.source_no, v.checksum",
+            MISSING_SCHEMA,
+            (parser_key, workload),
+        ).sort("source_no", "source_version_no")
+
+
+def missing_slice(ledger: Ledger, parser_key: str, source_version_nos: pl.Series) -> pl.DataFrame:
+    """The source versions of a slice that are still not parsed under `parser_key`.
+
+    Those of documents that were erased meanwhile are left out.
+
+    Returns:
+        checksum, document_id, bytes; sorted by document id.
+    """
+    with ledger.read() as connection:
+        return ledger.dialect.fetch(
+            connection,
+            "SELECT v.checksum, d.document_id, v.bytes "  # noqa: S608 - own names
+            f"FROM ({ledger.dialect.texts_of_json}) s "
+            "JOIN source_versions v ON v.source_version_no = CAST(s.value AS BIGINT) "
+            "JOIN documents d ON d.document_no = v.document_no "
+            f"{_UNPARSED} WHERE p.checksum IS NULL AND {_KEPT}",
             {"checksum": pl.String, "document_id": pl.String, "bytes": pl.Int64},
-            (parser_key,),
+            (json_of_texts(source_version_nos), parser_key),
         ).sort("document_id")
+
+
+def count_parses(ledger: Ledger, parser_key: str, workload: str) -> int:
+    """How many contents of a workload's present documents are parsed under `parser_key`."""
+    with ledger.read() as connection:
+        return connection.execute(
+            text(
+                "SELECT COUNT(DISTINCT p.checksum) FROM source_entries e "
+                "JOIN documents d ON d.document_no = e.document_no "
+                "JOIN sources c ON c.source_no = d.source_no "
+                "JOIN source_versions v ON v.source_version_no = e.source_version_no "
+                "JOIN parses p ON p.checksum = v.checksum AND p.parser_key = :parser_key "
+                "WHERE e.to_snapshot IS NULL AND c.workload = :workload "
+                "AND NOT (p.cacheable = 0 AND p.excluded IS NOT NULL)"
+            ),
+            {"parser_key": parser_key, "workload": workload},
+        ).scalar_one()
 
 
 def store_parses(connection: Connection, ledger: Ledger, rows: pl.DataFrame) -> None:

@@ -1,7 +1,7 @@
-"""The checksum of every document, and which documents need one again.
+"""The checksum of every document of a source that opens files one by one.
 
-Here: streaming SHA-256 over any source, and the decision whether a known checksum still holds. Not
-here: how a source opens a file, and where known checksums are kept.
+Here: streaming SHA-256. Not here: how a source opens a file, and which documents need a checksum
+again (`changes`).
 """
 
 from __future__ import annotations
@@ -41,44 +41,6 @@ class ChecksumOutcome:
     checksum: str | None
     excluded: str | None = None
     detail: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class KnownFile:
-    """What an earlier scan recorded of a file.
-
-    Attributes:
-        size, mtime_ns, inode: as in `SourceEntry`.
-        checksum: SHA-256 in hexadecimal.
-        scanned_at_ns: when the scan began, nanoseconds since 1970, by our clock.
-    """
-
-    size: int
-    mtime_ns: int
-    inode: tuple[int, int]
-    checksum: str
-    scanned_at_ns: int
-
-
-def needs_checksum(entry: SourceEntry, known: KnownFile | None) -> bool:
-    """Whether a document must be read again, told without touching it.
-
-    The known checksum is reused if size, modification time and inode are all unchanged, and the
-    modification time is at least `RACY_WINDOW_NS` before the scan that recorded it. Not seen is a
-    change that keeps size and inode and then sets the old modification time back; a file system
-    whose clock is behind ours by more than the window hides racy changes too. Pass `known=None` to
-    read everything again.
-    """
-    if entry.excluded is not None:
-        return False
-    if known is None:
-        return True
-    unchanged = (entry.size, entry.mtime_ns, entry.inode) == (
-        known.size,
-        known.mtime_ns,
-        known.inode,
-    )
-    return not unchanged or entry.mtime_ns > known.scanned_at_ns - RACY_WINDOW_NS
 
 
 def checksums(

@@ -9,9 +9,18 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from resources.settings import Settings
 from resources.sources.document_id import DocumentIdError, check_source_name
@@ -21,6 +30,32 @@ DEFAULT_MAX_FILE_BYTES = 256 * 1024 * 1024
 _COLUMN = r"^[A-Za-z_][A-Za-z0-9_ ]{0,62}$"
 _TABLE = r"^[A-Za-z_][A-Za-z0-9_]{0,62}(\.[A-Za-z_][A-Za-z0-9_]{0,62})?$"
 Column = Annotated[str, Field(pattern=_COLUMN)]
+
+
+def _nameable(path: Path) -> Path:
+    if "\0" in str(path):
+        raise ValueError("expected a path without a NUL character")
+    return path
+
+
+Place = Annotated[Path, AfterValidator(_nameable)]
+
+
+def _without_secret(address: str) -> str:
+    wrong = (
+        "expected an address without user, password and options; credentials come from the "
+        "environment"
+    )
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        raise ValueError(wrong) from None
+    if parts.username or parts.password or parts.query or parts.fragment or not parts.hostname:
+        raise ValueError(wrong)
+    return address
+
+
+Address = Annotated[str, AfterValidator(_without_secret)]
 
 
 class InvalidSources(ValueError):
@@ -82,7 +117,7 @@ class FolderSource(_Declared):
     """A folder; every file below it is a document."""
 
     kind: Literal["folder"]
-    path: Path
+    path: Place
     max_file_bytes: int = Field(default=DEFAULT_MAX_FILE_BYTES, ge=1)
 
 
@@ -107,7 +142,7 @@ class TableSource(_Rows):
     """A CSV or Parquet file; a row is a document."""
 
     kind: Literal["table"]
-    path: Path
+    path: Place
 
     @field_validator("path")
     @classmethod
@@ -152,7 +187,7 @@ class BucketSource(_Declared):
 
     kind: Literal["bucket"]
     url: str = Field(pattern=r"^s3://[a-z0-9][a-z0-9.-]{1,62}(/.*)?$")
-    endpoint: str | None = None
+    endpoint: Address | None = None
     region: str = "us-east-1"
     anonymous: bool = False
     max_file_bytes: int = Field(default=DEFAULT_MAX_FILE_BYTES, ge=1)
@@ -162,7 +197,7 @@ class FolderPlace(_Strict):
     """A folder that events name files of."""
 
     kind: Literal["folder"]
-    path: Path
+    path: Place
     max_file_bytes: int = Field(default=DEFAULT_MAX_FILE_BYTES, ge=1)
 
 
@@ -171,7 +206,7 @@ class BucketPlace(_Strict):
 
     kind: Literal["bucket"]
     url: str = Field(pattern=r"^s3://[a-z0-9][a-z0-9.-]{1,62}(/.*)?$")
-    endpoint: str | None = None
+    endpoint: Address | None = None
     region: str = "us-east-1"
     anonymous: bool = False
     max_file_bytes: int = Field(default=DEFAULT_MAX_FILE_BYTES, ge=1)
@@ -197,9 +232,9 @@ class QueueSource(_Declared):
 
     kind: Literal["queue"]
     transport: Literal["folder", "sqs"]
-    path: Path | None = None
-    queue_url: str | None = None
-    endpoint: str | None = None
+    path: Place | None = None
+    queue_url: Address | None = None
+    endpoint: Address | None = None
     region: str = "us-east-1"
     documents: DocumentPlace
     tries: int = Field(default=5, ge=1, le=1000)
@@ -252,6 +287,22 @@ def source_named(settings: Settings, name: str) -> DeclaredSource:
     raise UnknownSource(name, [source.name for source in declared])
 
 
+def approval_by_declaration(settings: Settings) -> dict[str, bool]:
+    """Does a source demand approval? By the name of every source that is declared anywhere.
+
+    Where one folder was named instead of the file, the file is read for this: documents of its
+    sources that were scanned before are there still, and naming a folder must let none pass.
+
+    Raises:
+        InvalidSources: a file cannot be used, so it is not known what demands approval.
+    """
+    declared = declared_sources(settings)
+    if settings.source_given and settings.sources_file.is_file():
+        declared = [*declared, *read_sources(settings.sources_file)]
+    asked = dict.fromkeys((source.name for source in declared), False)
+    return asked | {source.name: True for source in declared if source.approval}
+
+
 def read_sources(file: Path) -> list[DeclaredSource]:
     """The sources that a file declares, in its order.
 
@@ -261,6 +312,7 @@ def read_sources(file: Path) -> list[DeclaredSource]:
     try:
         # A subclass of the safe loader, which makes plain values only.
         content = yaml.load(file.read_text(encoding="utf-8"), OnceLoader)  # noqa: S506
+        return _declarations(file, content)
     except OSError as error:
         raise InvalidSources(file, f"cannot be read ({error.strerror})") from error
     except (UnicodeDecodeError, yaml.YAMLError) as error:
@@ -268,6 +320,11 @@ def read_sources(file: Path) -> list[DeclaredSource]:
         line = f" at line {where.line + 1}" if where is not None else ""
         problem = getattr(error, "problem", None) or "it is not UTF-8 text"
         raise InvalidSources(file, f"is not valid YAML{line} ({problem})") from error
+    except RecursionError:
+        raise InvalidSources(file, "is nested too deeply, or holds itself") from None
+
+
+def _declarations(file: Path, content: Any) -> list[DeclaredSource]:
     if not isinstance(content, dict) or not isinstance(content.get("sources"), dict):
         raise InvalidSources(file, "does not hold a mapping 'sources' of names to declarations")
     rows = [

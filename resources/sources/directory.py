@@ -47,6 +47,7 @@ from resources.sources.port import (
     Walk,
     WalkReport,
 )
+from resources.sources.spelling import may_be_spelt_otherwise
 
 DEFAULT_MAX_FILE_BYTES = 256 * 1024 * 1024
 
@@ -55,7 +56,13 @@ _FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_C
 _EFFECTIVE_IDS = os.access in os.supports_effective_ids
 # Our own exhaustion says nothing about a document: these end the walk.
 _OUR_OWN_TROUBLE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+NO_LONGER_THERE = "no longer there"
 _OTHER_FILE_SYSTEM = "another file system"
+_NOT_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
+_FOLDERS_KNOWN = 16
+
+#: The raw names of a folder that are not ASCII, by what they fold to; of a few folders.
+FoldedNames = dict[bytes, dict[str, list[bytes]]]
 
 #: (reason, detail) of an exclusion; None for a document to read.
 _Verdict = tuple[str, str] | None
@@ -86,12 +93,13 @@ class _Group:
 
 
 class _NotListed(Exception):
-    """A folder's names cannot be had; the verdict says why."""
+    """A folder's names cannot be had; the verdict says why. `absent`: there is no such folder."""
 
-    def __init__(self, reason: str, detail: str) -> None:
+    def __init__(self, reason: str, detail: str, *, absent: bool = False) -> None:
         super().__init__(detail)
         self.reason = reason
         self.detail = detail
+        self.absent = absent
 
 
 class DirectorySource:
@@ -170,6 +178,61 @@ class DirectorySource:
         except BaseException:
             os.close(file)
             raise
+
+    def spelt_as(
+        self, document_id: str, path: bytes, known: FoldedNames | None = None
+    ) -> list[bytes]:
+        """The raw paths that are there and fold to a path, each folder listed where it has to be.
+
+        Args:
+            document_id: for the refusal.
+            path: a path in NFC.
+            known: folders that were listed before, which are not listed again; others are added.
+
+        Raises:
+            EntryRefused: a folder on the way cannot be listed, so that it is not known.
+            SourceMissing, SourceUnreadable: the root is not usable.
+        """
+        if not _is_inside(path):
+            return []
+        known = {} if known is None else known
+        try:
+            with self._opened_root() as root:
+                found = [b""]
+                for step in path.split(b"/"):
+                    found = [
+                        _join(folder, name)
+                        for folder in found
+                        for name in self._names_like(root, folder, step, known)
+                    ]
+                return found
+        except _NotListed as refusal:
+            raise EntryRefused(document_id, refusal.reason, refusal.detail) from refusal
+
+    def _names_like(self, root: int, folder: bytes, name: bytes, known: FoldedNames) -> list[bytes]:
+        if not may_be_spelt_otherwise(name):
+            return [name]
+        if folder not in known:
+            if len(known) >= _FOLDERS_KNOWN:
+                known.clear()
+            known[folder] = self._folded_names(root, folder)
+        others = known[folder].get(escape_path(name), [])
+        return [name, *others] if name.isascii() else others
+
+    def _folded_names(self, root: int, folder: bytes) -> dict[str, list[bytes]]:
+        found: dict[str, list[bytes]] = {}
+        try:
+            with self._opened_folder(root, folder) as descriptor, os.scandir(descriptor) as names:
+                for item in names:
+                    raw = os.fsencode(item.name)
+                    if not raw.isascii():
+                        found.setdefault(escape_path(raw), []).append(raw)
+        except _NotListed as refusal:
+            if not refusal.absent:
+                raise
+        except OSError as error:
+            raise self._not_listed(folder, error) from error
+        return found
 
     def _entries(self) -> Generator[SourceEntry, None, WalkReport]:
         count = 0
@@ -265,7 +328,8 @@ class DirectorySource:
     def _not_listed(self, folder: bytes, error: OSError) -> _NotListed | SourceUnreadable:
         if not folder or error.errno in _OUR_OWN_TROUBLE:
             return self._root_unreadable(error)
-        return _NotListed("unreadable", f"folder could not be listed ({_errno_name(error)})")
+        detail = f"folder could not be listed ({_errno_name(error)})"
+        return _NotListed("unreadable", detail, absent=error.errno in _NOT_THERE)
 
     def _files(
         self, root: int, real_root: bytes, listing: _Listing, collided: frozenset[str]
@@ -415,7 +479,7 @@ def _may_read(folder: int, name: bytes) -> bool:
 
 def _why_not_opened(error: OSError) -> tuple[str, str]:
     if error.errno in (errno.ENOENT, errno.ENOTDIR):
-        return ("unreadable", "no longer there")
+        return ("unreadable", NO_LONGER_THERE)
     if error.errno == errno.ELOOP:
         return ("symbolic_link", "replaced by a link")
     if error.errno in (errno.EACCES, errno.EPERM):

@@ -11,11 +11,16 @@ listing is none; what was read is kept by the scan and not read again.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from typing import BinaryIO, Literal, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Literal, Protocol
 
 import polars as pl
 
 from resources.sources.port import WalkReport, WalkUnfinished
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from resources.ledger.engine import Ledger
 
 LISTED_ROWS = 25_000
 """Rows of a frame at most: memory is bounded by it, whatever the source holds."""
@@ -147,5 +152,12 @@ class ListedSource(Protocol):
 
         Raises:
             SourceError: the source as a whole is not usable any more.
+        """
+        ...
+
+    def settle(self, connection: Connection, ledger: Ledger) -> None:
+        """Note that what was listed is stored; inside the transaction that stores the snapshot.
+
+        Nothing to do but for sources that must be told, such as a queue.
         """
         ...

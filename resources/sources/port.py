@@ -29,6 +29,17 @@ class SourceEmpty(SourceError):
     """The place holds nothing at all, which looks like a disk that is not mounted."""
 
 
+class SourceRepeats(SourceError):
+    """A source's list names a document twice, so its documents cannot be told apart."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"source {name}: its list names a document more than once; expected each once. Nothing "
+            "was stored: give every document a name, or every row a key, of its own, and scan "
+            "again when nothing else writes to the source"
+        )
+
+
 class SourceChangedWhileReading(SourceError):
     """A document's bytes changed while they were being read, so no checksum describes them."""
 
@@ -94,10 +105,15 @@ class WalkReport:
         entries: how many entries the walk gave.
         unlisted: relative paths of folders whose contents were not seen. A document below one of
             them is unknown, not removed.
+        partial: the walk gave some documents only, as the source meant it to: those that it did
+            not give stay as they are, but for the `gone`.
+        gone: ids of documents that are known to be no longer there; of a partial walk.
     """
 
     entries: int
     unlisted: tuple[bytes, ...] = ()
+    partial: bool = False
+    gone: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:

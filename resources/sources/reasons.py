@@ -31,6 +31,7 @@ EXCLUSION_REASONS: Mapping[str, str] = MappingProxyType(
         "no_key": "the row has no key, so it has no identity",
         "awaiting_approval": "its source demands approval, and nobody has decided yet",
         "approval_refused": "its source demands approval, and it was refused",
+        "not_selected": "its version processes only what replays select, and none did",
         "erased": "it was erased, and its source still holds it",
     }
 )

@@ -25,7 +25,7 @@ from pipeline_assets.ingest.parsing.model import (
     ParseTask,
 )
 from pipeline_assets.ingest.parsing.reading import ReadContext
-from pipeline_assets.ingest.scan import ScanReport, scan_folder
+from pipeline_assets.ingest.scan import ScanReport, scan_declared
 from pipeline_assets.parser_settings import parser_settings
 from pipeline_assets.prepare.freeze import FreezeReport, freeze_manifest
 from pipeline_assets.publish.publish_accepted import PublishReport, publish_accepted
@@ -164,9 +164,9 @@ class Shop:
 
     def ingest(self) -> OpenVersion:
         """Scan and parse."""
-        scan_folder(self.context)
+        scan_declared(self.context)
         version = self.version()
-        parse_documents(self.context, parser_settings(version.spec))
+        parse_documents(self.context, parser_settings(version.spec), version.spec.workload)
         return version
 
     def prepare(self) -> OpenVersion:
@@ -185,11 +185,13 @@ class Shop:
 
     def walk(self) -> Walk:
         """Every stage, in order."""
-        scan = scan_folder(self.context)
+        (scan,) = scan_declared(self.context)
         version = self.version()
         return Walk(
             scan=scan,
-            parse=parse_documents(self.context, parser_settings(version.spec)),
+            parse=parse_documents(
+                self.context, parser_settings(version.spec), version.spec.workload
+            ),
             freeze=freeze_manifest(self.context, version),
             submit=submit_batches(self.context, version),
             collect=collect_batches(self.context, version),

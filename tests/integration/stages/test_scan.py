@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-from collections.abc import Generator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,67 +14,22 @@ import pytest
 from partitions.processing_version import ParserSpec
 from pipeline_assets.ingest.keep_sources import SourceGone, keep_source
 from pipeline_assets.ingest.parse_documents import parse_documents
-from pipeline_assets.ingest.scan import ScanReport, scan_folder, scan_source
+from pipeline_assets.ingest.scan import ScanReport, scan_declared, scan_source
 from pipeline_assets.parser_settings import parser_settings
 from resources.artifacts import ArtifactDamaged
 from resources.context import Context
 from resources.ledger.schema import snapshots, source_entries, source_versions, sources
 from resources.ledger.source_snapshots import SourceMoved, present_documents
-from resources.sources.document_id import document_id
-from resources.sources.port import (
-    EntryRefused,
-    SourceEntry,
-    SourceMissing,
-    Walk,
-    WalkReport,
-)
+from resources.sources.port import SourceMissing
 from tests.integration.stages.support import FAN, ON_ONE_DATABASE, PUMP, Shop, manual
+from tests.support.memory_source import WORKLOAD, Shelf
 
 PARSER = ParserSpec(version="1", ocr_pages=1, max_pages=7)
 """Another parser key, under which nothing is parsed yet."""
 
 
-@dataclass
-class Shelf:
-    """A source in memory: path → bytes, or the reason why it is excluded; some folders unseen."""
-
-    files: dict[str, bytes | str]
-    unlisted: tuple[str, ...] = ()
-    broken: tuple[str, ...] = ()
-    opened: list[str] = field(default_factory=list)
-    name: str = "shelf"
-    kind: str = "memory"
-    location: str = "memory"
-
-    def walk(self) -> Walk:
-        return Walk(self._entries())
-
-    def _entries(self) -> Generator[SourceEntry, None, WalkReport]:
-        for path, content in sorted(self.files.items()):
-            told = content if isinstance(content, str) else None
-            yield SourceEntry(
-                document_id=document_id(self.name, path.encode()),
-                relative_path=path.encode(),
-                name=path,
-                size=len(content),
-                mtime_ns=len(content),
-                inode=(2**63, 2**64 - 1),
-                excluded=told,
-            )
-        return WalkReport(len(self.files), tuple(path.encode() for path in self.unlisted))
-
-    def open(self, entry: SourceEntry) -> BinaryIO:
-        path = entry.relative_path.decode()
-        self.opened.append(path)
-        if path in self.broken:
-            raise EntryRefused(entry.document_id, "unreadable", "told by the test")
-        content = self.files[path]
-        assert isinstance(content, bytes)
-        return io.BytesIO(content)
-
-
 def scan(context: Context, shelf: Shelf) -> ScanReport:
-    return scan_source(context, shelf)
+    return scan_source(context, shelf, shelf.declared)
 
 
 def test_documents_below_an_unseen_folder_are_kept(context: Context) -> None:
@@ -94,14 +48,14 @@ def test_documents_below_an_unseen_folder_are_kept(context: Context) -> None:
     assert replace(report.snapshot, written=True) == replace(
         first.snapshot, added=0, unchanged=2
     ), "an unseen folder changes nothing"
-    assert present_documents(context.ledger).height == 4
+    assert present_documents(context.ledger, WORKLOAD).height == 4
 
     # Something else changes meanwhile: what was not seen still stands.
     report = scan(context, replace(seen, files={"a": b"new one"}))
     figures = (report.snapshot.changed, report.snapshot.removed, report.snapshot.documents)
     assert figures == (1, 1, 3)
     assert report.snapshot.excluded == 1
-    assert set(present_documents(context.ledger)["document_id"]) == {
+    assert set(present_documents(context.ledger, WORKLOAD)["document_id"]) == {
         "shelf/a",
         "shelf/in/b",
         "shelf/in/c",
@@ -165,7 +119,7 @@ def test_bytes_that_come_back_are_the_same_version(context: Context) -> None:
 def test_a_document_that_cannot_be_read_is_excluded_with_its_reason(context: Context) -> None:
     report = scan(context, Shelf({"a": b"1", "b": b"2"}, broken=("b",)))
     assert (report.snapshot.documents, report.snapshot.excluded) == (2, 1)
-    present = present_documents(context.ledger)
+    present = present_documents(context.ledger, WORKLOAD)
     assert present.select("document_id", "excluded", "detail").rows() == [
         ("shelf/a", None, ""),
         ("shelf/b", "unreadable", "told by the test"),
@@ -179,28 +133,28 @@ def test_a_time_beyond_the_year_2262_is_kept_within_bounds(shop: Shop) -> None:
     os.utime(shop.folder / PUMP, ns=(far, far))
     if (shop.folder / PUMP).stat().st_mtime_ns != far:
         pytest.skip("this file system does not keep such a time")
-    assert scan_folder(shop.context).snapshot.added == 1
-    assert not scan_folder(shop.context).snapshot.written
+    assert scan_declared(shop.context)[0].snapshot.added == 1
+    assert not scan_declared(shop.context)[0].snapshot.written
 
 
 def test_a_missing_folder_leaves_no_trace(shop: Shop) -> None:
     shop.folder.rmdir()
     before = shop.counts()
     with pytest.raises(SourceMissing):
-        scan_folder(shop.context)
+        scan_declared(shop.context)
     assert shop.counts() == before
 
 
 def test_a_folder_that_was_moved(shop: Shop, tmp_path: Path) -> None:
     shop.fill()
-    first = scan_folder(shop.context)
+    (first,) = scan_declared(shop.context)
     moved = tmp_path / "moved"
     shop.folder.rename(moved)
     settings = shop.context.settings.model_copy(update={"source": moved})
     context = replace(shop.context, settings=settings)
     with pytest.raises(SourceMoved, match="--source-moved"):
-        scan_folder(context)
-    report = scan_folder(context, moved=True)
+        scan_declared(context)
+    (report,) = scan_declared(context, moved=True)
     assert not report.snapshot.written
     assert report.snapshot.digest == first.snapshot.digest
     assert shop.rows(sources)[0]["location"] == str(moved)
@@ -228,7 +182,7 @@ def test_a_disk_error_under_one_document_is_that_documents(shop: Shop) -> None:
             raise OSError(5, "Input/output error")
 
     class Sick(Shelf):
-        def open(self, entry: SourceEntry) -> BinaryIO:
+        def open(self, document_id: str) -> BinaryIO:
             return Failing()
 
     with pytest.raises(SourceGone, match="Input/output error"):
@@ -238,11 +192,11 @@ def test_a_disk_error_under_one_document_is_that_documents(shop: Shop) -> None:
 @ON_ONE_DATABASE
 def test_documents_that_changed_after_the_scan_are_told(shop: Shop) -> None:
     shop.fill()
-    scan_folder(shop.context)
+    scan_declared(shop.context)
     version = shop.version()
     shop.write(PUMP, b"changed after the scan, and longer than before " * 50)
     (shop.folder / FAN).unlink()
-    report = parse_documents(shop.context, parser_settings(version.spec))
+    report = parse_documents(shop.context, parser_settings(version.spec), version.spec.workload)
     assert report.gone == 2
     assert report.parsed == 0
 
@@ -256,7 +210,7 @@ def test_a_kept_copy_that_was_damaged_is_not_parsed(shop: Shop) -> None:
     path.write_bytes(path.read_bytes().replace(b"WP-100", b"WP-900"))
     other = parser_settings(shop.version().spec.model_copy(update={"parser": PARSER}))
     with pytest.raises(ArtifactDamaged, match="source artifact"):
-        parse_documents(shop.context, other)
+        parse_documents(shop.context, other, WORKLOAD)
 
 
 @ON_ONE_DATABASE
@@ -268,5 +222,5 @@ def test_a_document_of_another_source_is_parsed_from_its_kept_copy(shop: Shop) -
     )
     context = replace(shop.context, settings=settings)
     other = parser_settings(shop.version().spec.model_copy(update={"parser": PARSER}))
-    report = parse_documents(context, other)
+    report = parse_documents(context, other, WORKLOAD)
     assert (report.parsed, report.gone) == (1, 0)

@@ -13,7 +13,8 @@ import pytest
 
 from partitions.processing_version import PACKAGED_SPECS, SpecDisagrees, UnknownVersion
 from pipeline_assets import versions
-from pipeline_assets.prepare.freeze import UnknownReplayReason, freeze_manifest
+from pipeline_assets.prepare.freeze import freeze_manifest
+from pipeline_assets.replay.reasons import UnknownReplayReason
 from pipeline_assets.submit.submit_batches import submit_batches
 from pipeline_assets.versions import open_version
 from pipeline_assets.workloads.equipment_manuals.workload import load
@@ -120,7 +121,7 @@ def test_one_changed_byte_is_refused(
         if part == "thresholds"
         else replace(real, **{part: flip(getattr(real, part))})
     )
-    monkeypatch.setattr(versions, "load_workload", lambda _: changed)
+    monkeypatch.setattr(versions, "load_workload", lambda *_: changed)
     with pytest.raises(VersionChanged):
         shop.version()
 
@@ -150,7 +151,7 @@ def test_another_release_is_refused(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, change: Callable[[Workload], Workload]
 ) -> None:
     real = load()
-    monkeypatch.setattr(versions, "load_workload", lambda _: change(real))
+    monkeypatch.setattr(versions, "load_workload", lambda *_: change(real))
     with pytest.raises(SpecDisagrees):
         shop.version()
     assert shop.rows(processing_versions) == []

@@ -38,7 +38,7 @@ def ids(*names: str) -> set[str]:
 
 
 def excluded(shop: Shop) -> dict[str, str]:
-    present = present_documents(shop.context.ledger)
+    present = present_documents(shop.context.ledger, "equipment_manuals")
     names = dict(present.select("document_no", "document_id").iter_rows())
     return {names[row["document_no"]]: row["reason"] for row in shop.rows(exclusions)}
 
@@ -126,7 +126,9 @@ def test_a_removed_document_is_noticed(shop: Shop) -> None:
     assert walk.scan.snapshot.removed == 2
     assert walk.scan.snapshot.documents == 3
     assert (walk.freeze.expected, walk.freeze.already) == (0, 1)
-    assert set(present_documents(shop.context.ledger)["document_id"]) == ids(PUMP, COPY, EMPTY)
+    assert set(present_documents(shop.context.ledger, "equipment_manuals")["document_id"]) == ids(
+        PUMP, COPY, EMPTY
+    )
     assert set(excluded(shop)) == ids(COPY, EMPTY)
     closed = [row for row in shop.rows(source_entries) if row["to_snapshot"] is not None]
     assert len(closed) == 2, "what was there is still known"
@@ -187,7 +189,7 @@ def test_documents_are_expected_or_excluded(shop: Shop) -> None:
     ):
         step()
         walk = shop.walk()
-        present = present_documents(shop.context.ledger)
+        present = present_documents(shop.context.ledger, "equipment_manuals")
         assert present.height == walk.scan.snapshot.documents
         expected = walk.freeze.expected + walk.freeze.already
         assert present.height == expected + len(excluded(shop))

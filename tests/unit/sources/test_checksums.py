@@ -1,4 +1,4 @@
-"""Checksums over fake sources: blocks, changes while reading, and when to read again."""
+"""Checksums over fake sources: blocks, and changes while reading."""
 
 from __future__ import annotations
 
@@ -16,19 +16,13 @@ from typing_extensions import Buffer
 
 from resources.sources.checksums import (
     BLOCK_BYTES,
-    RACY_WINDOW_NS,
     ChecksumOutcome,
-    KnownFile,
     checksums,
-    needs_checksum,
 )
 from resources.sources.port import EntryRefused, SourceEntry, SourceUnreadable, Walk
 
 SECOND = 1_000_000_000
 ENTRY = SourceEntry("docs/a", b"a", "a", size=3, mtime_ns=100 * SECOND, inode=(1, 2))
-KNOWN = KnownFile(
-    size=3, mtime_ns=100 * SECOND, inode=(1, 2), checksum="c", scanned_at_ns=200 * SECOND
-)
 
 
 class OneFile:
@@ -62,37 +56,6 @@ class TouchedAtItsEnd(io.FileIO):
         if not length:
             self._touch()
         return length
-
-
-@pytest.mark.parametrize(
-    ("entry", "known", "expected"),
-    [
-        pytest.param(ENTRY, None, True, id="never_seen"),
-        pytest.param(ENTRY, KNOWN, False, id="unchanged"),
-        pytest.param(replace(ENTRY, size=4), KNOWN, True, id="size"),
-        pytest.param(replace(ENTRY, mtime_ns=99 * SECOND), KNOWN, True, id="older_time"),
-        pytest.param(replace(ENTRY, inode=(1, 3)), KNOWN, True, id="inode"),
-        pytest.param(replace(ENTRY, inode=(2, 2)), KNOWN, True, id="device"),
-        pytest.param(
-            ENTRY,
-            replace(KNOWN, scanned_at_ns=ENTRY.mtime_ns + RACY_WINDOW_NS),
-            False,
-            id="window_just_over",
-        ),
-        pytest.param(
-            ENTRY,
-            replace(KNOWN, scanned_at_ns=ENTRY.mtime_ns + RACY_WINDOW_NS - 1),
-            True,
-            id="within_the_window",
-        ),
-        pytest.param(
-            ENTRY, replace(KNOWN, scanned_at_ns=50 * SECOND), True, id="changed_in_the_future"
-        ),
-        pytest.param(replace(ENTRY, excluded="empty"), None, False, id="excluded"),
-    ],
-)
-def test_needs_checksum(entry: SourceEntry, known: KnownFile | None, expected: bool) -> None:
-    assert needs_checksum(entry, known) is expected
 
 
 @pytest.mark.parametrize(

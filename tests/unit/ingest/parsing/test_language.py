@@ -97,3 +97,13 @@ def test_prevailing_languages_hold_most_of_the_text(pieces: list[tuple[str | Non
     }
     assert min(shares.values()) >= language.SUBSTANTIAL_SHARE
     assert sum(shares.values()) >= language.MAJORITY_SHARE - 1e-9
+
+
+def test_many_texts_at_once_are_each_as_alone() -> None:
+    mixed = [
+        "\n".join([SENTENCES[one] * 3, SENTENCES[two] * 3])
+        for one, two in (("de", "en"), ("ja", "ru"))
+    ]
+    texts = ["", "pump", "12 34", *SENTENCES.values(), *mixed, SENTENCES["de"] * 40]
+    assert language.detect_many(texts) == [language.detect([text]) for text in texts]
+    assert language.detect_many([]) == []

@@ -1,0 +1,1 @@
+"""A queue of events that name documents, as a source."""
