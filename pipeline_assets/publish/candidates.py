@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 from resources.artifacts import ArtifactMissing
 from resources.context import Context
 from resources.ledger.archive import CANDIDATE_SCHEMA
-from resources.ledger.archive_content import search_entries_of
+from resources.ledger.archive_content import SEARCH_COLUMNS, Searched, search_entries_of
 from resources.ledger.judgements import reviewed_records
 
 _FACTS_SCHEMA = {
@@ -39,7 +39,6 @@ _REVIEW_SCHEMA = {
     "corrected_digest": pl.String,
     "corrected_content": pl.String,
 }
-_SEARCHED = ("title", "identifiers", "description", "language")
 
 
 class StagedValuesDiffer(Exception):
@@ -80,6 +79,7 @@ def candidates_of(
     accepted: pl.DataFrame,
     staging: pl.DataFrame,
     parser_key: str,
+    searched: Searched,
 ) -> pl.DataFrame:
     """Accepted records with their values, checked against judgement and review in the ledger.
 
@@ -90,6 +90,7 @@ def candidates_of(
         accepted: record_no, attempt_no, request_digest of accepted records.
         staging: the staging frame that holds their values.
         parser_key: what the parses of the version are cached under.
+        searched: what is searched in the content of the version's workload.
 
     Returns:
         `CANDIDATE_SCHEMA`, and `head_record_no`, the record of the same version that the archive
@@ -128,7 +129,7 @@ def candidates_of(
         raise AcceptanceUnproven(batch_id, unproven)
     agreeing = _agreeing(batch_id, accepted, facts, staging)
     _require_thumbnails(context, agreeing["thumbnail"])
-    return _corrected(agreeing, reviews).select(
+    return _corrected(agreeing, reviews, searched).select(
         *CANDIDATE_SCHEMA, "head_record_no", pl.col("current") == 1
     )
 
@@ -196,7 +197,7 @@ def require_corrections(corrections: pl.DataFrame) -> None:
         raise CorrectionDiffers(corrections.height - agreeing.height)
 
 
-def _corrected(values: pl.DataFrame, reviews: pl.DataFrame) -> pl.DataFrame:
+def _corrected(values: pl.DataFrame, reviews: pl.DataFrame, searched: Searched) -> pl.DataFrame:
     """The same with the content of the newest correction, where a reviewer decided for one."""
     decided = (
         reviews.filter(pl.col("decision") == "correct")
@@ -206,13 +207,12 @@ def _corrected(values: pl.DataFrame, reviews: pl.DataFrame) -> pl.DataFrame:
     if decided.is_empty():
         return values
     require_corrections(decided)
-    searched = search_entries_of(
-        decided.select("record_no", "corrected_digest", content="corrected_content").with_columns(
-            kept=pl.col("content")
-        )
-    ).rename({"kept": "content", "corrected_digest": "values_digest"})
+    corrected = search_entries_of(
+        decided.select("record_no", content="corrected_content", values_digest="corrected_digest"),
+        searched,
+    )
     return values.update(
-        searched.select("record_no", "content", "values_digest", *_SEARCHED), on="record_no"
+        corrected.select("record_no", "content", "values_digest", *SEARCH_COLUMNS), on="record_no"
     )
 
 

@@ -14,6 +14,8 @@ import polars as pl
 from sqlalchemy import Connection
 
 from pipeline_assets.publish.candidates import require_corrections
+from pipeline_assets.versions import OpenVersion
+from pipeline_assets.workloads.fields import searched
 from resources.context import Context
 from resources.ledger.archive import lock_archive, show_entries
 from resources.ledger.archive_changes import OpenChange
@@ -78,7 +80,7 @@ def waiting_corrections(connection: Connection, ledger: Ledger, version_no: int)
 def show_corrections(
     connection: Connection,
     context: Context,
-    version_no: int,
+    version: OpenVersion,
     change: OpenChange,
     only: pl.Series | None = None,
 ) -> int:
@@ -87,7 +89,7 @@ def show_corrections(
     Args:
         connection: the write transaction.
         context: the open resources.
-        version_no: of the corrected records.
+        version: of the corrected records.
         change: the change that they are part of.
         only: record_no of the records that are meant; all by default.
 
@@ -99,7 +101,7 @@ def show_corrections(
     """
     ledger = context.ledger
     lock_archive(connection, ledger)
-    waiting = waiting_corrections(connection, ledger, version_no)
+    waiting = waiting_corrections(connection, ledger, version.version_no)
     if only is not None:
         waiting = waiting.filter(pl.col("record_no").is_in(only.implode()))
     for part in waiting.iter_slices(SHARD):
@@ -107,9 +109,7 @@ def show_corrections(
         require_corrections(
             values.select(corrected_digest="values_digest", corrected_content="content")
         )
-        candidates = search_entries_of(values.with_columns(kept=pl.col("content"))).rename(
-            {"kept": "content"}
-        )
+        candidates = search_entries_of(values, searched(version.workload.fields))
         replaced = show_entries(connection, ledger, candidates, change.at, change.number)
         change.count(candidates.height, replaced)
     return waiting.height

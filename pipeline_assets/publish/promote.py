@@ -25,6 +25,7 @@ from pipeline_assets.publish.publish_accepted import (
 )
 from pipeline_assets.publish.trial import transaction
 from pipeline_assets.versions import OpenVersion
+from pipeline_assets.workloads.fields import searched_of
 from resources.context import Context
 from resources.garbage import without_garbage_collector
 from resources.ledger.archive import lock_archive
@@ -118,8 +119,8 @@ def promote(
                     done = done.plus(
                         publish_staged(connection, context, version, staged, change, cause, only)
                     )
-        again, older = _show_hidden(connection, ledger, number, chosen, change)
-        corrected = show_corrections(connection, context, number, change, only)
+        again, older = _show_hidden(connection, context, number, chosen, change)
+        corrected = show_corrections(connection, context, version, change, only)
         return PromoteReport(
             published=done.published,
             shown_again=again + done.restored,
@@ -161,16 +162,17 @@ def _records(
 
 def _show_hidden(
     connection: Connection,
-    ledger: Ledger,
+    context: Context,
     version_no: int,
     documents: pl.Series,
     change: OpenChange,
 ) -> tuple[int, int]:
     """Show published values that are not visible; returns how many, and how many are too old."""
     shown = older = 0
+    ledger, searched = context.ledger, searched_of(context.settings)
     for part in pl.DataFrame({"document_no": documents}).iter_slices(SHARD):
         entries, kept = choose_hidden(_values(connection, ledger, version_no, part))
-        shown += show_again(connection, ledger, entries, change)
+        shown += show_again(connection, ledger, entries, change, searched)
         older += kept
     return shown, older
 

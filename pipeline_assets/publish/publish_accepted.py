@@ -17,6 +17,7 @@ from pipeline_assets.publish.candidates import candidates_of
 from pipeline_assets.publish.corrections import show_corrections, waiting_corrections
 from pipeline_assets.publish.restore_current import restore_current
 from pipeline_assets.versions import OpenVersion
+from pipeline_assets.workloads.fields import searched, searched_of
 from resources.context import Context
 from resources.contracts import STAGING, read_frame
 from resources.garbage import without_garbage_collector
@@ -39,6 +40,7 @@ from resources.ledger.late import find_late_answers
 from resources.ledger.leases import Lease, LeaseHeld, fenced, held
 from resources.ledger.moves import Cause, batch_chain, move_records
 from resources.ledger.versions import operating_value
+from resources.ledger.withdrawals import left_with_their_document
 
 
 @dataclass(frozen=True)
@@ -230,7 +232,8 @@ def publish_staged(
     if only is not None:
         accepted = accepted.filter(pl.col("record_no").is_in(only.implode()))
     key = parser_settings(version.spec).key
-    candidates = candidates_of(connection, context, batch.batch_id, accepted, staging, key)
+    fields = searched(version.workload.fields)
+    candidates = candidates_of(connection, context, batch.batch_id, accepted, staging, key, fields)
     done = delivered(connection, ledger, candidates)
     fresh = candidates.join(done, on="record_no", how="anti", maintain_order="left")
     newer_shown = (pl.col("head_record_no") > pl.col("record_no")) & ~pl.col("current")
@@ -249,7 +252,18 @@ def publish_staged(
         )
         change.count(fresh.height, replaced)
     wanted = done.filter(~pl.col("record_no").is_in(hidden.implode()))
-    again = show_again(connection, ledger, accepted_again(connection, ledger, wanted), change)
+    again = show_again(
+        connection,
+        ledger,
+        pl.concat(
+            [
+                accepted_again(connection, ledger, wanted),
+                left_with_their_document(connection, ledger, wanted),
+            ]
+        ).unique(maintain_order=True),
+        change,
+        searched_of(context.settings),
+    )
     overtaken = replace(cause, reason="a newer record is published")
     for members, target, why in (
         (pl.concat([done["record_no"], fresh["record_no"]]), "published", cause),
@@ -283,4 +297,4 @@ def _correct(context: Context, version: OpenVersion) -> int:
         lock_archive(connection, ledger)
         if is_manual(connection, number):
             return 0
-        return show_corrections(connection, context, number, change)
+        return show_corrections(connection, context, version, change)

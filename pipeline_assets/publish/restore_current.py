@@ -15,6 +15,7 @@ import polars as pl
 from sqlalchemy import Connection
 
 from pipeline_assets.versions import OpenVersion
+from pipeline_assets.workloads.fields import searched_of
 from resources.context import Context
 from resources.ledger.archive import lock_archive
 from resources.ledger.archive_changes import PUTS_BACK, is_accepted_value, open_change
@@ -51,7 +52,8 @@ def restore_current(context: Context, version: OpenVersion) -> int:
         open_change(connection, "restore", number, cause) as change,
     ):
         lock_archive(connection, ledger)
-        return show_again(connection, ledger, _former(connection, context, number), change)
+        former = _former(connection, context, number)
+        return show_again(connection, ledger, former, change, searched_of(context.settings))
 
 
 def _former(connection: Connection, context: Context, version_no: int) -> pl.Series:

@@ -16,10 +16,12 @@ from sqlalchemy import Connection
 
 from pipeline_assets.publish.publish_accepted import is_manual
 from pipeline_assets.publish.trial import transaction
+from pipeline_assets.workloads.fields import searched_of
 from resources.context import Context
 from resources.garbage import without_garbage_collector
 from resources.ledger.archive import lock_archive
 from resources.ledger.archive_changes import OpenChange, open_change
+from resources.ledger.archive_content import SearchedOf
 from resources.ledger.archive_history import Entry
 from resources.ledger.archive_visibility import (
     histories,
@@ -101,7 +103,7 @@ def rollback_version(
     ):
         lock_archive(connection, ledger)
         visible = visible_of_version(connection, ledger, version_no)
-        reverse(connection, ledger, visible, unwanted, back, removal)
+        reverse(connection, ledger, visible, unwanted, back, removal, searched_of(context.settings))
         made_manual = not visible.is_empty() and not is_manual(connection, version_no)
         if made_manual:
             journal_operating(connection, version_no, "promote", "manual", cause)
@@ -131,7 +133,7 @@ def rollback_document(
         NoSuchArchiveVersion: the document never had it.
         NotShowable: the record of that archive version is no longer published.
     """
-    ledger = context.ledger
+    ledger, searched = context.ledger, searched_of(context.settings)
     cause = context.cause(reason, "rollback")
     with (
         transaction(ledger, trial=trial) as connection,
@@ -142,9 +144,9 @@ def rollback_document(
         visible = visible_of_document(connection, ledger, document_no)
         if to is not None:
             wanted = _wanted(connection, ledger, document_no, document_id, to)
-            _show(connection, ledger, wanted, visible, back)
+            _show(connection, ledger, wanted, visible, back, searched)
         else:
-            reverse(connection, ledger, visible, Entry.repeats, back, removal)
+            reverse(connection, ledger, visible, Entry.repeats, back, removal, searched)
         return RollbackReport(back.shown, removal.hidden)
 
 
@@ -170,6 +172,7 @@ def _show(
     wanted: tuple[Entry, list[Entry]],
     visible: pl.DataFrame,
     back: OpenChange,
+    searched: SearchedOf,
 ) -> None:
     """Show an entry again, unless its values are the visible ones."""
     entry, history = wanted
@@ -177,4 +180,4 @@ def _show(
         (other for other in history if other.entry_no in visible["entry_no"].to_list()), None
     )
     if shown is None or not entry.repeats(shown):
-        show_again(connection, ledger, pl.Series([entry.entry_no]), back)
+        show_again(connection, ledger, pl.Series([entry.entry_no]), back, searched)

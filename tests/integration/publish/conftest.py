@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from resources.context import Context, open_context
 from resources.ledger.engine import open_ledger
 from resources.ledger.schema import ledger_info, metadata
 from resources.settings import Settings, load_settings
+from tests.integration.publish.market import Market
 from tests.integration.publish.support import ONE, Stall, write_specs
 from tests.integration.stages.support import InProcessPool
 from tests.support.clock import FrozenClock
@@ -42,6 +43,13 @@ def shared_url(
 @pytest.fixture
 def settings(tmp_path: Path, shared_url: str) -> Settings:
     """Return settings for an empty ledger, an empty folder and the specs of two versions."""
+    return empty_settings(tmp_path, shared_url, write_specs)
+
+
+def empty_settings(
+    tmp_path: Path, shared_url: str, write_specs: Callable[[Path], None]
+) -> Settings:
+    """Settings for an empty ledger, an empty folder, and the specs that are written."""
     ledger = open_ledger(shared_url)
     with ledger.write() as connection:
         for table in reversed(metadata.sorted_tables):
@@ -72,3 +80,23 @@ def stall(context: Context, frozen_clock: FrozenClock, monkeypatch: pytest.Monke
     """Return the stages over a folder of two documents, the parser running in this process."""
     monkeypatch.setattr(parse_documents, "ParserPool", InProcessPool)
     return Stall(context.settings.source_folder, context, frozen_clock).fill()
+
+
+@pytest.fixture
+def market(
+    settings: Settings,
+    tmp_path: Path,
+    frozen_clock: FrozenClock,
+    rng: random.Random,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Market]:
+    """Return the stages over a declared folder whose removed documents are withdrawn."""
+    monkeypatch.setattr(parse_documents, "ParserPool", InProcessPool)
+    declared = settings.model_copy(update={"sources": tmp_path / "sources.yaml"})
+    # The folder is declared, not given.
+    declared.model_fields_set.discard("source")
+    with open_context(declared, clock=frozen_clock, rng=rng) as context:
+        made = Market(context.settings.source_folder, context, frozen_clock)
+        made.declare("withdraw")
+        made.fill()
+        yield made

@@ -17,7 +17,7 @@ from partitions.processing_version import PACKAGED_SPECS
 from pipeline_assets.accept.judge_batches import judge_batches
 from pipeline_assets.collect.collect_batches import collect_batches
 from pipeline_assets.ingest.parse_documents import parse_documents
-from pipeline_assets.ingest.scan import scan_folder
+from pipeline_assets.ingest.scan import scan_declared
 from pipeline_assets.parser_settings import parser_settings
 from pipeline_assets.prepare.freeze import freeze_manifest
 from pipeline_assets.publish.completeness import incomplete_entries
@@ -30,6 +30,7 @@ from pipeline_assets.publish.rollback import (
 )
 from pipeline_assets.submit.submit_batches import submit_batches
 from pipeline_assets.versions import OpenVersion, open_version
+from pipeline_assets.workloads.fields import searched_of
 from resources.context import Context
 from resources.ledger.archive_changes import record_change
 from resources.ledger.archive_visibility import hide_records
@@ -84,9 +85,9 @@ class Stall:
     def accept(self, key: str = ONE) -> OpenVersion:
         """Everything up to judged records, none of them published."""
         self.clock.advance(1)
-        scan_folder(self.context)
+        scan_declared(self.context)
         version = self.version(key)
-        parse_documents(self.context, parser_settings(version.spec))
+        parse_documents(self.context, parser_settings(version.spec), version.spec.workload)
         freeze_manifest(self.context, version)
         submit_batches(self.context, version)
         collect_batches(self.context, version)
@@ -238,7 +239,13 @@ class Stall:
             change = record_change(
                 connection, "removal", None, "wrong", "a reviewer", ledger.now(), 0, 0
             )
-            hidden = hide_records(connection, ledger, pl.Series(records), change)
+            hidden = hide_records(
+                connection,
+                ledger,
+                pl.Series(records),
+                change,
+                searched_of(self.context.settings),
+            )
             for record in records:
                 self._move(connection, record, "published", "rejected")
             return hidden
