@@ -1,0 +1,1 @@
+"""Retention: what may go after a while, by policy, and what never may."""
