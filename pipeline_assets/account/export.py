@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import polars as pl
 from sqlalchemy import Connection
 
-from pipeline_assets.account.known_version import known_version, parser_key_of
+from pipeline_assets.account.known_workload import only_workload, require_used
 from pipeline_assets.account.shards import is_one_of, shards
+from pipeline_assets.known_version import known_version, parser_key_of
 from resources.clock import to_text
 from resources.context import Context
 from resources.ledger.engine import Ledger
@@ -53,50 +54,101 @@ _ATTEMPT_SCHEMA = {
 
 
 def export_entries(
-    context: Context, key: str | None = None, as_of: datetime | None = None
+    context: Context,
+    key: str | None = None,
+    as_of: datetime | None = None,
+    workload: str | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """Every visible entry, sorted by document_id: document_id, archive_version, record_id, title,
-    product_identifiers, language, description, thumbnail, provenance, published_at.
+    """Every visible entry, sorted by document_id.
 
-    Fields are `{value, status, evidence: [{page, quote}]}`. Memory holds one shard.
+    A row is document_id, archive_version, record_id, workload, the fields of that workload,
+    thumbnail, provenance, published_at. Fields are `{value, status, evidence: [{page, quote}]}`
+    or a list of those. Memory holds one shard.
 
     Args:
         context: the open resources.
         key: only entries of this processing version.
         as_of: what was visible at this (aware) time; what is visible now by default.
+        workload: only entries of this workload.
 
     Raises:
         MalformedVersionKey, VersionNeverUsed: there is no such version here.
-    """  # noqa: D205 - the names of the columns are the summary
-    number = None if key is None else known_version(context, key).version_no
+        WorkloadNeverUsed: there is no such workload here.
+    """
+    wanted = _wanted(context, key, workload)
     ledger = context.ledger
     with ledger.read() as connection:
-        heads = _shown(connection, ledger, number, as_of)
+        heads = _shown(connection, ledger, wanted, as_of)
         for part in shards(context, heads, "document_id"):
             yield from entries_of(connection, ledger, part["entry_no"]).values()
 
 
+def exported_workload(
+    context: Context,
+    key: str | None = None,
+    as_of: datetime | None = None,
+    workload: str | None = None,
+) -> str:
+    """The one workload of the entries that `export_entries` gives, for a table's columns.
+
+    Raises:
+        MalformedVersionKey, VersionNeverUsed, WorkloadNeverUsed: as `export_entries`.
+        SeveralWorkloads: there are entries of more than one.
+    """
+    if key is not None:
+        return known_version(context, key).workload
+    wanted = _wanted(context, key, workload)
+    if workload is not None:
+        return workload
+    with context.ledger.read() as connection:
+        shown = _shown(connection, context.ledger, wanted, as_of)
+    return only_workload(context, shown["workload"].unique().to_list())
+
+
+class _Wanted(NamedTuple):
+    """Which entries are meant; None: all."""
+
+    version_no: int | None
+    workload: str | None
+
+
+def _wanted(context: Context, key: str | None, workload: str | None) -> _Wanted:
+    if workload is not None:
+        require_used(context, workload)
+    return _Wanted(None if key is None else known_version(context, key).version_no, workload)
+
+
 def _shown(
-    connection: Connection, ledger: Ledger, version_no: int | None, as_of: datetime | None
+    connection: Connection, ledger: Ledger, wanted: _Wanted, as_of: datetime | None
 ) -> pl.DataFrame:
-    """entry_no, document_id of the entries that are visible, or were at a time."""
+    """entry_no, document_id, workload of the entries that are visible, or were at a time."""
     # An entry is visible from its publication up to, and without, the moment at which it ended.
     at = None if as_of is None else to_text(as_of)
     shown = ledger.dialect.fetch(
         connection,
-        "SELECT e.entry_no, d.document_id, e.version_no FROM archive_entries e "
+        "SELECT e.entry_no, d.document_id, e.version_no, v.workload FROM archive_entries e "
         "JOIN documents d ON d.document_no = e.document_no "
-        "WHERE e.valid_from <= ? AND (e.valid_to IS NULL OR e.valid_to > ?)"
+        "JOIN processing_versions v ON v.version_no = e.version_no "
+        "WHERE e.valid_from <= ? AND (e.valid_to IS NULL OR e.valid_to > ?) "
+        "AND e.document_no NOT IN (SELECT document_no FROM erasures)"
         if at is not None
-        else "SELECT h.entry_no, d.document_id, e.version_no FROM archive_heads h "
+        else "SELECT h.entry_no, d.document_id, e.version_no, v.workload FROM archive_heads h "
         "JOIN archive_entries e ON e.entry_no = h.entry_no "
-        "JOIN documents d ON d.document_no = h.document_no",
-        {"entry_no": pl.Int64, "document_id": pl.String, "version_no": pl.Int64},
+        "JOIN documents d ON d.document_no = h.document_no "
+        "JOIN processing_versions v ON v.version_no = e.version_no",
+        {
+            "entry_no": pl.Int64,
+            "document_id": pl.String,
+            "version_no": pl.Int64,
+            "workload": pl.String,
+        },
         () if at is None else (at, at),
     )
-    if version_no is not None:
-        shown = shown.filter(pl.col("version_no") == version_no)
-    return shown.select("entry_no", "document_id")
+    if wanted.version_no is not None:
+        shown = shown.filter(pl.col("version_no") == wanted.version_no)
+    if wanted.workload is not None:
+        shown = shown.filter(pl.col("workload") == wanted.workload)
+    return shown.select("entry_no", "document_id", "workload")
 
 
 def entry_of(connection: Connection, ledger: Ledger, entry_no: int) -> dict[str, Any]:
@@ -162,15 +214,12 @@ def _attempts(
 
 
 def _row(row: dict[str, Any], attempt: dict[str, Any], parser: str) -> dict[str, Any]:
-    content = msgspec.json.decode(row["content"])
     return {
         "document_id": row["document_id"],
         "archive_version": row["archive_version"],
         "record_id": row["record_id"],
-        "title": content["title"],
-        "product_identifiers": content["product_identifiers"],
-        "language": content["language"],
-        "description": content["description"],
+        "workload": row["workload"],
+        **msgspec.json.decode(row["content"]),
         "thumbnail": row["thumbnail"],
         "provenance": {
             "processing_version": row["key"],

@@ -11,24 +11,25 @@ compared before the second is shown to anybody.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
 from sqlalchemy import Connection
 
-from pipeline_assets.account.known_version import KnownVersion, known_version
 from pipeline_assets.account.shards import is_one_of, shards
 from pipeline_assets.compare.fields import (
     BETWEEN,
-    FIELDS,
     OUTCOMES,
     is_changed,
     outcomes_of,
-    values_of,
+    texts_of,
 )
+from pipeline_assets.known_version import KnownVersion, known_version
 from pipeline_assets.slices import UNPARSED, slices_of_version
+from pipeline_assets.workloads.fields import fields_of
+from pipeline_assets.workloads.workload import PublishedField
 from resources.context import Context
 from resources.contracts import STAGING, scan_frame
 from resources.ledger.engine import Ledger
@@ -56,13 +57,24 @@ class SameVersion(ValueError):
         super().__init__(f"{key} is given twice; name two processing versions.")
 
 
+class OtherWorkload(ValueError):
+    """Two versions were to be compared that extract other things."""
+
+    def __init__(self, first: KnownVersion, second: KnownVersion) -> None:
+        super().__init__(
+            f"{first.key} is of workload {first.workload}, and {second.key} of {second.workload}: "
+            "they have other fields. Name two versions of one workload (tallybook versions)."
+        )
+
+
 class UnclearCondition(ValueError):
     """A condition on what is listed cannot be read."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, fields: Sequence[PublishedField]) -> None:
+        names = [field.name for field in fields]
         super().__init__(
-            f"{text!a} is no condition; expected a field ({', '.join(FIELDS)}) with an outcome "
-            f"({', '.join(OUTCOMES)}), such as title=changed, or slice=NAME."
+            f"{text!a} is no condition; expected a field ({', '.join(names)}) with an outcome "
+            f"({', '.join(OUTCOMES)}), such as {names[0]}=changed, or slice=NAME."
         )
 
 
@@ -85,7 +97,7 @@ class ListedDocument:
         document_id: its id.
         slice: its slice.
         outcomes: field → outcome.
-        first: field → values of the first version; more than one of identifiers only.
+        first: field → values of the first version; more than one of a list only.
         second: the same of the second.
     """
 
@@ -103,6 +115,8 @@ class Comparison:
     Attributes:
         first: key of the first version.
         second: key of the second.
+        workload: of both.
+        labels: field → what people read, in the order of the fields.
         both: documents that both have values for.
         changed: those of them with a value that is another one.
         unpublished: documents whose values were not published yet, of the first and the second.
@@ -119,6 +133,8 @@ class Comparison:
 
     first: str
     second: str
+    workload: str
+    labels: dict[str, str]
     both: int = 0
     changed: int = 0
     unpublished: tuple[int, int] = (0, 0)
@@ -133,19 +149,24 @@ class Comparison:
     only_second_ids: list[str] = field(default_factory=list)
 
 
-def read_conditions(texts: list[str]) -> dict[str, str]:
+def read_conditions(texts: Sequence[str], fields: Sequence[PublishedField]) -> dict[str, str]:
     """Conditions on what is listed: field → outcome, and slice → its name.
+
+    Args:
+        texts: as they are typed, `FIELD=OUTCOME` or `slice=NAME`.
+        fields: of the workload that is compared.
 
     Raises:
         UnclearCondition: one cannot be read.
         ContradictingConditions: no document can meet two of them.
     """
+    names = {field.name for field in fields}
     conditions: dict[str, str] = {}
     for text in texts:
         name, separator, wanted = text.partition("=")
-        known = (name in FIELDS and wanted in OUTCOMES) or (name == SLICE and wanted)
+        known = (name in names and wanted in OUTCOMES) or (name == SLICE and wanted)
         if not separator or not known:
-            raise UnclearCondition(text)
+            raise UnclearCondition(text, fields)
         if conditions.get(name, wanted) != wanted:
             raise ContradictingConditions(name, conditions[name], wanted)
         conditions[name] = wanted
@@ -157,7 +178,7 @@ def compare_versions(
     first: str,
     second: str,
     *,
-    where: Mapping[str, str] | None = None,
+    where: Sequence[str] = (),
     limit: int = 200,
 ) -> Comparison:
     """Compare two versions; memory holds numbers of all documents and values of one shard.
@@ -166,20 +187,28 @@ def compare_versions(
         context: the open resources.
         first: key of the version that is compared with.
         second: key of the version that is new.
-        where: conditions on the documents that are listed (`read_conditions`); changed ones if
-            none is given. All documents are counted, whatever is listed.
+        where: conditions on the documents that are listed, `FIELD=OUTCOME` or `slice=NAME`;
+            changed ones if none is given. All documents are counted, whatever is listed.
         limit: at most so many documents in each list.
 
     Raises:
         SameVersion: the keys are the same.
+        OtherWorkload: the versions are of two workloads.
+        UnknownWorkload: their workload is not installed any more.
+        UnclearCondition, ContradictingConditions: a condition cannot be read or met.
         MalformedVersionKey, VersionNeverUsed: there is no such version here.
         ContractRefused, ArtifactMissing: staged values cannot be read.
     """
     if first == second:
         raise SameVersion(first)
     one, other = known_version(context, first), known_version(context, second)
-    found = Comparison(first, second)
-    found.fields = {name: dict.fromkeys(OUTCOMES, 0) for name in FIELDS}
+    if one.workload != other.workload:
+        raise OtherWorkload(one, other)
+    fields = fields_of(context.settings, one.workload)
+    conditions = read_conditions(where, fields)
+    labels = {field.name: field.label for field in fields}
+    found = Comparison(first, second, one.workload, labels)
+    found.fields = {name: dict.fromkeys(OUTCOMES, 0) for name in labels}
     ledger = context.ledger
     with ledger.read() as connection:
         a, b = (_standing(connection, ledger, version) for version in (one, other))
@@ -195,7 +224,7 @@ def compare_versions(
             pl.col("source_version_no") != pl.col("source_version_no_b")
         ).height
         for part in shards(context, pairs, "document_id"):
-            _compare_shard(connection, context, found, part, where or {}, limit)
+            _compare_shard(connection, context, found, part, fields, conditions, limit)
     return found
 
 
@@ -204,15 +233,16 @@ def _compare_shard(
     context: Context,
     found: Comparison,
     part: pl.DataFrame,
+    fields: Sequence[PublishedField],
     where: Mapping[str, str],
     limit: int,
 ) -> None:
-    first = values_of(_contents(connection, context, part, ""))
-    second = values_of(_contents(connection, context, part, "_b"))
+    first = texts_of(_contents(connection, context, part, ""), fields)
+    second = texts_of(_contents(connection, context, part, "_b"), fields)
     outcomes = outcomes_of(first, second)
     changed = is_changed(outcomes)
     found.changed += int(changed.sum())
-    for name in FIELDS:
+    for name in found.fields:
         for outcome, count in outcomes[name].value_counts().iter_rows():
             found.fields[name][outcome] += count
     _count_slices(found, outcomes.with_columns(changed=changed, slice=part["slice"]))
@@ -250,7 +280,7 @@ def _count_slices(found: Comparison, outcomes: pl.DataFrame) -> None:
         pl.col("changed").sum(),
         *(
             (pl.col(name) == outcome).sum().alias(f"{name} {outcome}")
-            for name in FIELDS
+            for name in found.fields
             for outcome in OUTCOMES
         ),
     )
@@ -260,12 +290,12 @@ def _count_slices(found: Comparison, outcomes: pl.DataFrame) -> None:
             {
                 "documents": 0,
                 "changed": 0,
-                "fields": {name: dict.fromkeys(OUTCOMES, 0) for name in FIELDS},
+                "fields": {name: dict.fromkeys(OUTCOMES, 0) for name in found.fields},
             },
         )
         total["documents"] += row["documents"]
         total["changed"] += row["changed"]
-        for name in FIELDS:
+        for name in found.fields:
             for outcome in OUTCOMES:
                 total["fields"][name][outcome] += row[f"{name} {outcome}"]
     found.slices = dict(sorted(found.slices.items()))

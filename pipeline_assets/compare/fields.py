@@ -6,68 +6,52 @@ values are compared (`compare.py`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
+from pipeline_assets.workloads.fields import value_columns
 from pipeline_assets.workloads.text_folding import fold
+from pipeline_assets.workloads.workload import PublishedField
 
-FIELDS = ("title", "product_identifiers", "language", "description")
 OUTCOMES = ("same", "form", "changed", "gained", "lost", "absent")
-"""same: equal character by character (identifiers: the same set); form: the same words, written
+"""same: equal character by character (a list: the same set); form: the same words, written
 otherwise (letter case, dashes, white space, Unicode forms: `text_folding.fold`); gained, lost: only
 the second or only the first has a value; absent: neither has one."""
 DIFFERENT = ("changed", "gained", "lost")
 """Outcomes that make a document a changed one."""
 BETWEEN = "\x1f"
-"""Between the identifiers of a set in one text: a control character that nothing prints."""
-
-_VALUE = pl.Struct({"value": pl.String})
-_CONTENT = pl.Struct(
-    {
-        "title": _VALUE,
-        "product_identifiers": pl.List(_VALUE),
-        "language": _VALUE,
-        "description": _VALUE,
-    }
-)
+"""Between the values of a set in one text: a control character that nothing prints."""
 
 
-def values_of(content: pl.Series) -> pl.DataFrame:
-    """The values of published content (JSON), one column a field; null where there is none.
+def texts_of(content: pl.Series, fields: Sequence[PublishedField]) -> pl.DataFrame:
+    """The values of published content (JSON), one column of text a field; null where there is none.
 
-    Identifiers are a set: their order and repetitions do not count.
+    The values of a list are a set: their order and repetitions do not count.
     """
-    decoded = pl.DataFrame({"content": content}).select(pl.col("content").str.json_decode(_CONTENT))
-    identifiers = (
-        pl.col("product_identifiers")
-        .list.eval(pl.element().struct.field("value"))
-        .list.drop_nulls()
-        .list.unique()
-        .list.sort()
-        .list.join(BETWEEN)
+    return value_columns(content, fields).select(
+        _as_set(field.name) if field.many else pl.col(field.name) for field in fields
     )
-    return decoded.unnest("content").select(
-        pl.col("title").struct.field("value").alias("title"),
-        pl.when(identifiers != "").then(identifiers).alias("product_identifiers"),
-        pl.col("language").struct.field("value").alias("language"),
-        pl.col("description").struct.field("value").alias("description"),
-    )
+
+
+def _as_set(name: str) -> pl.Expr:
+    values = pl.col(name).list.unique().list.sort().list.join(BETWEEN)
+    return pl.when(values != "").then(values).alias(name)
 
 
 def outcomes_of(first: pl.DataFrame, second: pl.DataFrame) -> pl.DataFrame:
     """The outcome of every field, row by row.
 
     Args:
-        first: `values_of` the first version.
+        first: `texts_of` the first version.
         second: the same documents in the second, in the same order.
     """
-    return pl.DataFrame({field: _outcomes(first[field], second[field]) for field in FIELDS})
+    return pl.DataFrame({name: _outcomes(first[name], second[name]) for name in first.columns})
 
 
 def is_changed(outcomes: pl.DataFrame) -> pl.Series:
     """Which rows have a field whose value is another one."""
-    return outcomes.select(
-        changed=pl.any_horizontal(pl.col(field).is_in(DIFFERENT) for field in FIELDS)
-    )["changed"]
+    return outcomes.select(changed=pl.any_horizontal(pl.all().is_in(DIFFERENT)))["changed"]
 
 
 def _outcomes(first: pl.Series, second: pl.Series) -> pl.Series:

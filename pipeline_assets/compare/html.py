@@ -12,14 +12,8 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from pipeline_assets.compare.compare import Comparison, ListedDocument
-from pipeline_assets.compare.fields import FIELDS, OUTCOMES
+from pipeline_assets.compare.fields import OUTCOMES
 
-_NAMES = {
-    "title": "Title",
-    "product_identifiers": "Product identifiers",
-    "language": "Language",
-    "description": "Description",
-}
 _MEANINGS = {
     "same": "Same",
     "form": "Same but for form",
@@ -88,23 +82,23 @@ def page_of(found: Comparison, made_at: str) -> Iterator[str]:
     yield _table(
         ("Field", *(_MEANINGS[outcome] for outcome in OUTCOMES)),
         [
-            (_NAMES[name], *(str(found.fields[name][outcome]) for outcome in OUTCOMES))
-            for name in FIELDS
+            (label, *(str(found.fields[name][outcome]) for outcome in OUTCOMES))
+            for name, label in found.labels.items()
         ],
     )
     yield (
-        "<p>Same: equal character by character; identifiers are compared as a set. Same but for "
+        "<p>Same: equal character by character; a list is compared as a set. Same but for "
         "form: the same words with other letter case, dashes, spaces or Unicode forms.</p>\n"
     )
     yield "<h2>By slice: documents with another value</h2>\n"
     yield _table(
-        ("Slice", "Documents", "Changed", *(_NAMES[name] for name in FIELDS)),
+        ("Slice", "Documents", "Changed", *found.labels.values()),
         [
             (
                 name,
                 str(counts["documents"]),
                 _share(counts["changed"], counts["documents"]),
-                *(str(different(counts["fields"][field])) for field in FIELDS),
+                *(str(different(counts["fields"][field])) for field in found.labels),
             )
             for name, counts in found.slices.items()
         ],
@@ -177,11 +171,11 @@ def _ids(title: str, count: int, ids: Sequence[str]) -> Iterator[str]:
 
 def _document(document: ListedDocument, found: Comparison) -> str:
     fields = "".join(
-        f'<dt>{_NAMES[name]} <span class="mark {document.outcomes[name]}">'
+        f'<dt>{escape(label)} <span class="mark {document.outcomes[name]}">'
         f"{_MEANINGS[document.outcomes[name]].lower()}</span></dt>\n<dd>"
         + _pair(document, name, found)
         + "</dd>\n"
-        for name in FIELDS
+        for name, label in found.labels.items()
         if document.outcomes[name] != "absent"
     )
     return (

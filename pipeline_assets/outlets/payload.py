@@ -13,9 +13,10 @@ from typing import Any
 
 import msgspec
 
+from pipeline_assets.workloads.fields import members_of
+
 FORMAT = "tallybook.outlet/1"
 KEY_HEADER = "Idempotency-Key"
-FIELDS = ("title", "product_identifiers", "language", "description")
 
 
 @dataclass(frozen=True)
@@ -44,10 +45,11 @@ def message_of(due: dict[str, Any], entry: dict[str, Any]) -> Message:
         "document_id": due["document_id"],
         "archive_version": due["archive_version"],
         "record_id": due["record_id"],
+        "workload": entry["workload"],
         "at": entry["published_at"] if due["effect"] == "put" else due["valid_to"],
         "provenance": entry["provenance"],
     }
     if due["effect"] == "put":
-        content["fields"] = {name: entry[name] for name in FIELDS}
+        content["fields"] = members_of(entry)
         content["thumbnail"] = entry["thumbnail"]
     return Message(due["idempotency_key"], msgspec.json.encode(content))

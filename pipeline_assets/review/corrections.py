@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline_assets.review.desk import Sheet, fields_of, rules_of_version
+from pipeline_assets.review.desk import Sheet, rules_of_version
 from pipeline_assets.review.errors import (
     CorrectionImpossible,
     CorrectionMalformed,
@@ -84,11 +84,12 @@ def corrected_content(context: Context, sheet: Sheet, wishes: Sequence[Wish]) ->
     Raises:
         CorrectionImpossible: a value that could not be published, or evidence that does not stand
             on its page.
+        UnknownWorkload: the workload of the review's version is not installed any more.
         NotCorrected: nothing is different afterwards.
     """
-    kinds = fields_of(sheet.content)
-    changes = {wish.field: _values(sheet, wish, kinds) for wish in wishes}
     workload, thresholds = rules_of_version(context, int(sheet.review["version_no"]))
+    kinds = {field.name: field.many for field in workload.fields}
+    changes = {wish.field: _values(sheet, wish, kinds) for wish in wishes}
     try:
         made = workload.correct(sheet.content, changes, thresholds)
     except CorrectionRefused as refused:

@@ -29,6 +29,7 @@ from pipeline_assets.review.errors import (
     RevisionUnknown,
     UnknownReview,
 )
+from pipeline_assets.workloads.fields import searched_of
 from resources.context import Context
 from resources.ledger.archive import lock_archive
 from resources.ledger.archive_changes import record_change
@@ -239,7 +240,7 @@ def decide_within(
     written = decide_reviews(connection, ledger, _decided(asked), decision, cause)
     if written != asked.height:
         _refuse_again(connection, ledger, asked)
-    hidden = _hide(connection, ledger, effects.hidden, cause)
+    hidden = _hide(connection, context, effects.hidden, cause)
     _move(connection, ledger, standing, effects, decision, cause)
     return Done(
         decision,
@@ -306,6 +307,8 @@ def _raise(connection: Connection, ledger: Ledger, found: Refusal) -> NoReturn:
 
 
 def _overtaker(row: Mapping[str, object]) -> str:
+    if row["state"] == "withdrawn":
+        return "its document was removed from its source, or erased"
     if row["answered_again"] == 1 or row["decision"] == "overtaken":
         return "a newer answer of its record was judged"
     return f"its record is {row['state']} now"
@@ -364,7 +367,7 @@ def _move(
             ) from refused
 
 
-def _hide(connection: Connection, ledger: Ledger, hidden: pl.DataFrame, cause: Cause) -> int:
+def _hide(connection: Connection, context: Context, hidden: pl.DataFrame, cause: Cause) -> int:
     """Take the entries of rejected records out of what people see; how many documents changed.
 
     All at once: an earlier entry that another of these records published must not come back.
@@ -382,7 +385,9 @@ def _hide(connection: Connection, ledger: Ledger, hidden: pl.DataFrame, cause: C
         0,
         0,
     )
-    return hide_records(connection, ledger, hidden["record_no"], change)
+    return hide_records(
+        connection, context.ledger, hidden["record_no"], change, searched_of(context.settings)
+    )
 
 
 def _to_publish(effects: Plan, standing: pl.DataFrame, decision: Decision) -> int:

@@ -19,7 +19,13 @@ import msgspec
 import polars as pl
 from sqlalchemy import Connection, select
 
-from pipeline_assets.review.errors import NothingReviewed, UnknownReview, ValuesDiffer
+from pipeline_assets.review.errors import (
+    NothingReviewed,
+    ReviewErased,
+    UnknownReview,
+    ValuesDiffer,
+)
+from pipeline_assets.workloads.fields import Fields, parts_of, readable_fields
 from pipeline_assets.workloads.registry import load_workload
 from pipeline_assets.workloads.text_folding import find_quote
 from pipeline_assets.workloads.workload import FIRST_ACCEPTANCE, Workload
@@ -28,6 +34,7 @@ from resources.artifacts import ArtifactMissing
 from resources.context import Context
 from resources.contracts import STAGING, scan_frame
 from resources.ledger.engine import Ledger
+from resources.ledger.erasures import is_erased
 from resources.ledger.review_queue import acts_of, causes_of, find_review, reviews_of_document
 from resources.ledger.reviews import corrected_content_of
 from resources.ledger.schema import parses, processing_versions
@@ -53,9 +60,10 @@ class Quote:
 
 @dataclass(frozen=True)
 class Value:
-    """One value of a field; a field that is a list has several, or none."""
+    """One value of a field, with what people call it; a list has several of them, or none."""
 
     field: str
+    label: str
     item: int
     value: str | None
     status: str
@@ -99,6 +107,7 @@ class Sheet:
         review: its row (`review_queue.REVIEW_SCHEMA`).
         content: what the model gave, as it would be published (JSON).
         corrected: what a reviewer put in its place; None where nobody did.
+        fields: of the content, in the order that people read them.
         values: of the content, in the order of its fields.
         findings: what the rules found, in the order they found it.
         acts: every act on the review: act, who, reason, acted_at.
@@ -109,6 +118,7 @@ class Sheet:
     review: Mapping[str, Any]
     content: str
     corrected: str | None
+    fields: Fields
     values: tuple[Value, ...]
     findings: tuple[Finding, ...]
     acts: tuple[Mapping[str, Any], ...]
@@ -159,6 +169,7 @@ def lay_out(context: Context, review_no: int, who: str) -> Sheet:
 
     Raises:
         UnknownReview: there is no such review.
+        ReviewErased: its document was erased.
         ValuesDiffer: the staged values are not those that were judged.
         ArtifactMissing: the page texts or staged values are not in the store.
     """
@@ -168,19 +179,24 @@ def lay_out(context: Context, review_no: int, who: str) -> Sheet:
         if found.is_empty():
             raise UnknownReview([review_no])
         review = found.row(0, named=True)
+        if is_erased(connection, review["record_no"]):
+            raise ReviewErased(review_no, review["document_id"])
         causes = causes_of(connection, ledger, [review_no])
         acts = acts_of(connection, ledger, review_no)
         corrected = corrected_content_of(connection, review_no)
         staged = _staged_artifacts(connection, ledger, review["attempt_no"])
+        workload = _workload_of(connection, review["version_no"])
         text_pack, thumbnail = _parse_of(connection, review)
     content = _content(context, staged, review)
+    fields = readable_fields(context.settings, workload, msgspec.json.decode(content))
     why = f"review {review_no}"
     pages = () if text_pack is None else _pages(context, review["checksum"], text_pack, who, why)
     return Sheet(
         review=review,
         content=content,
         corrected=corrected,
-        values=read_values(content, pages),
+        fields=fields,
+        values=read_values(content, fields, pages),
         findings=tuple(
             Finding(*row) for row in causes.select("rule", "severity", "field", "note").rows()
         ),
@@ -205,20 +221,22 @@ def review_of_document(
     return int(found["review_no"][0])
 
 
-def read_values(content: str, pages: tuple[Page, ...] = ()) -> tuple[Value, ...]:
-    """The values of published content (field → one value, or a list), with their places."""
+def read_values(content: str, fields: Fields, pages: tuple[Page, ...] = ()) -> tuple[Value, ...]:
+    """The values of published content (JSON), with their places."""
     texts = {page.number: page.text for page in pages}
-    values = []
-    for field, given in msgspec.json.decode(content).items():
-        for item, part in enumerate(given if isinstance(given, list) else [given]):
-            evidence = tuple(_quote(entry, texts) for entry in part["evidence"])
-            values.append(Value(field, item, part["value"], part["status"], evidence))
-    return tuple(values)
-
-
-def fields_of(content: str) -> dict[str, bool]:
-    """The fields of published content: name → is it a list of values?"""
-    return {name: isinstance(given, list) for name, given in msgspec.json.decode(content).items()}
+    decoded = msgspec.json.decode(content)
+    return tuple(
+        Value(
+            field.name,
+            field.label,
+            item,
+            part["value"],
+            part["status"],
+            tuple(_quote(entry, texts) for entry in part["evidence"]),
+        )
+        for field in fields
+        for item, part in enumerate(parts_of(decoded, field))
+    )
 
 
 def rules_of_version(context: Context, version_no: int) -> tuple[Workload, bytes]:
@@ -233,7 +251,7 @@ def rules_of_version(context: Context, version_no: int) -> tuple[Workload, bytes
                 processing_versions.c.version_no == version_no
             )
         ).one()
-    workload = load_workload(row.workload)
+    workload = load_workload(row.workload, context.settings.workload_folder)
     name = msgspec.json.decode(row.spec).get("acceptance") or FIRST_ACCEPTANCE
     return workload, workload.acceptances[name].thresholds
 
@@ -243,6 +261,13 @@ def _quote(entry: Mapping[str, Any], texts: Mapping[int, str]) -> Quote:
     place = find_quote(texts[page], words) if page in texts else None
     start, end = (None, None) if place is None else place
     return Quote(page, words, start, end)
+
+
+def _workload_of(connection: Connection, version_no: int) -> str:
+    found = select(processing_versions.c.workload).where(
+        processing_versions.c.version_no == version_no
+    )
+    return connection.execute(found).scalar_one()
 
 
 def _staged_artifacts(connection: Connection, ledger: Ledger, attempt_no: int) -> list[str]:

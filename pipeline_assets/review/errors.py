@@ -163,6 +163,16 @@ class ValuesDiffer(ReviewError):
         )
 
 
+class ReviewErased(ReviewError):
+    """What the review was about is gone for good."""
+
+    def __init__(self, review_no: int, document_id: str) -> None:
+        super().__init__(
+            f"the document of review {review_no} was erased: there is nothing to look at any more. "
+            f"`tallybook explain {document_id!r}` says why."
+        )
+
+
 def _more(others: int) -> str:
     return "and one more" if others == 1 else f"and {others} more"
 

@@ -20,9 +20,18 @@ Severity = Literal["note", "review", "recover"]
 is another document's (class `misrouted`), so that its record is asked again, once."""
 
 Family = Literal[
-    "form", "evidence", "identifiers", "language", "title", "description", "reference", "batch"
+    "form",
+    "evidence",
+    "identifiers",
+    "language",
+    "title",
+    "description",
+    "values",
+    "reference",
+    "batch",
 ]
-"""What a rule looks at; numbers are shown by family."""
+"""What a rule looks at; numbers are shown by family. `title`, `identifiers`, `description` and
+`language` are fields of that role (`PublishedField.search`), `values` any other field."""
 
 FINDING_SCHEMA = {
     "row": pl.Int64,
@@ -119,8 +128,9 @@ class BatchView:
     Attributes:
         answers: one row an answer, in the order of the batch: row (from 0), document_id,
             checksum, language (of the parsed text), title, identifiers (blank-separated),
-            description (as published; null where absent), values_digest, quotes (how many it
-            has), astray (how many of them do not stand on their page).
+            description (the values of the fields of these roles; null where absent, and where the
+            workload has no such field), values_digest, quotes (how many it has), astray (how
+            many of them do not stand on their page).
         astray: the quotes that do not stand on their page: row, field, item, page, quote.
         page_texts: reads pages of any document of the batch: (row, page) pairs → row, page, text.
         document_texts: reads whole documents, a few at a time: rows → frames of row, page, text.
@@ -210,7 +220,8 @@ class Decoded:
         items: the members of a list field, in the workload's own columns plus `row` and `item`.
         evidence: row, field, item, page, quote.
         content: row, content: the canonical JSON that is published.
-        search: row, title, identifiers, description, language as plain text.
+        search: row, and title, identifiers, description, language as plain text, by the role of
+            the fields (`PublishedField.search`); roles that no field has may be left out.
         uncertain: row, field: fields that the answer itself calls uncertain.
     """
 
@@ -244,16 +255,15 @@ class CanaryDocument:
     Attributes:
         name: names it in reports.
         pages: the text of its pages, from page 1 on.
-        expect_language: ISO 639-1 code of its body.
-        expect_title: the title as printed, on one line.
-        expect_identifiers: every identifier that it is about.
+        language: ISO 639-1 code of its body, as the parser would tell it.
+        expect: field → its right values; what they are held against is the workload's to say
+            (`Workload.wrong_in_canary`), and so is what a field that is not named has to hold.
     """
 
     name: str
     pages: tuple[str, ...]
-    expect_language: str
-    expect_title: str
-    expect_identifiers: tuple[str, ...]
+    language: str
+    expect: Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,6 @@ from pipeline_assets.workloads.equipment_manuals.rules import (
     identifier_kind,
     identifier_shape,
     identifier_whole,
-    language_agrees,
-    language_quoted,
     title_plausible,
     title_present,
 )
@@ -33,6 +31,8 @@ from pipeline_assets.workloads.rules import (
     evidence_on_page,
     evidence_stands,
     instructions_obeyed,
+    language_agrees,
+    language_quoted,
     mixed_scripts,
     placeholder_value,
     titles_shared,

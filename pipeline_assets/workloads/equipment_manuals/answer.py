@@ -6,39 +6,11 @@ acceptance rules; how the baseline finds one, in `baseline/`.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
-
 import msgspec
 
-Status = Literal["found", "absent", "uncertain"]
+from pipeline_assets.workloads.answer_format import ABSENT, Evidence, Field, Status
 
-
-class Evidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a value stands in the document.
-
-    Attributes:
-        page: 1-based page number.
-        quote: the words as printed; white space and Unicode forms are folded when compared.
-    """
-
-    page: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
-    quote: str
-
-
-class Field(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One value with its certainty.
-
-    Attributes:
-        value: the value, or None. Always None when `status` is "absent"; an "uncertain" field
-            may carry its best candidate for the reviewer.
-        status: "found": printed and unambiguous; "absent": looked for and not there;
-            "uncertain": a person has to look.
-        evidence: the quotes that carry the value; empty when `status` is "absent".
-    """
-
-    value: str | None
-    status: Status
-    evidence: list[Evidence]
+__all__ = ["ABSENT", "Answer", "Evidence", "Field", "Status"]
 
 
 class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -58,6 +30,3 @@ class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     product_identifiers: list[Field]
     language: Field
     description: Field
-
-
-ABSENT = Field(value=None, status="absent", evidence=[])

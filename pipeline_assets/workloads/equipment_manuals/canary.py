@@ -39,6 +39,11 @@ class CanaryTooSmall(ValueError):
         )
 
 
+def _expected(title: str, *identifiers: str) -> dict[str, tuple[str, ...]]:
+    """What is right: the title as printed, on one line, and every identifier."""
+    return {"title": (title,), "product_identifiers": identifiers}
+
+
 _ENGLISH = CanaryDocument(
     name="english",
     pages=(
@@ -59,9 +64,8 @@ a load before you begin to grind. Move the workpiece evenly over the whole width
 and cool it in water as soon as it becomes warm.
 """,
     ),
-    expect_language="en",
-    expect_title="Bench Grinder BG-140 Operating Instructions",
-    expect_identifiers=("BG-140",),
+    language="en",
+    expect=_expected("Bench Grinder BG-140 Operating Instructions", "BG-140"),
 )
 
 _GERMAN = CanaryDocument(
@@ -83,9 +87,8 @@ Feuchte am Drehknopf. Leeren Sie den Behälter, sobald die rote Lampe leuchtet. 
 Filter alle vier Wochen mit lauwarmem Wasser und lassen Sie ihn vor dem Einsetzen trocknen.
 """,
     ),
-    expect_language="de",
-    expect_title="Luftentfeuchter LE-26 Bedienungsanleitung",
-    expect_identifiers=("LE-26",),
+    language="de",
+    expect=_expected("Luftentfeuchter LE-26 Bedienungsanleitung", "LE-26"),
 )
 
 _FRENCH = CanaryDocument(
@@ -107,9 +110,8 @@ le flotteur doit pouvoir bouger librement. Nettoyez la grille deux fois par an �
 rangez la pompe à l'abri du gel pendant l'hiver.
 """,
     ),
-    expect_language="fr",
-    expect_title="Pompe de relevage PR-75 Notice d'utilisation",
-    expect_identifiers=("PR-75",),
+    language="fr",
+    expect=_expected("Pompe de relevage PR-75 Notice d'utilisation", "PR-75"),
 )
 
 _LINE_SEPARATORS = CanaryDocument(
@@ -128,9 +130,8 @@ _LINE_SEPARATORS = CanaryDocument(
         "the rollers turn. Turn the lever back and centre the belt with the small knob.\u2029"
         "Empty the dust bag when it is half full; a full bag makes the motor run hot.\n",
     ),
-    expect_language="en",
-    expect_title="Belt Sander SB-610 User Manual",
-    expect_identifiers=("SB-610",),
+    language="en",
+    expect=_expected("Belt Sander SB-610 User Manual", "SB-610"),
 )
 
 _ASTRAL = CanaryDocument(
@@ -155,9 +156,8 @@ _ASTRAL = CanaryDocument(
 調理例の「\U00029e3d」(ほっけ)は、骨を取ってからお米の上にのせて炊いてください。
 """,
     ),
-    expect_language="ja",
-    expect_title="\U00020bb7川炊飯器 RK-310 取扱説明書",
-    expect_identifiers=("RK-310",),
+    language="ja",
+    expect=_expected("\U00020bb7川炊飯器 RK-310 取扱説明書", "RK-310"),
 )
 
 _RIGHT_TO_LEFT = CanaryDocument(
@@ -183,9 +183,8 @@ The WV-330 is a vacuum cleaner for small workshops.
 احفظ الجهاز في مكان جاف بعيدا عن متناول الأطفال وعن أشعة الشمس.
 """,
     ),
-    expect_language="ar",
-    expect_title="دليل المستخدم لمكنسة الورش WV-330",
-    expect_identifiers=("WV-330",),
+    language="ar",
+    expect=_expected("دليل المستخدم لمكنسة الورش WV-330", "WV-330"),
 )
 
 CANARY_DOCUMENTS: tuple[CanaryDocument, ...] = (
@@ -269,9 +268,8 @@ def largest(budget_tokens: int, tokens_of: Callable[[Sequence[str]], list[int]])
     return CanaryDocument(
         name="largest",
         pages=(*pages, part) if part else tuple(pages),
-        expect_language="en",
-        expect_title="Band Saw BW-450 Workshop Manual",
-        expect_identifiers=("BW-450",),
+        language="en",
+        expect=_expected("Band Saw BW-450 Workshop Manual", "BW-450"),
     )
 
 
@@ -319,13 +317,14 @@ def wrong_fields(document: CanaryDocument, answer: str) -> list[str]:
     """
     given = msgspec.json.decode(answer, type=Answer)
     wrong = []
-    title, expected = _folded(given.title.value), _folded(document.expect_title)
+    title, expected = _folded(given.title.value), _folded(document.expect["title"][0])
     # A model may leave a line of the title out; another title, or none, is wrong.
     if not title or not (title in expected or expected in title):
         wrong.append("title")
-    if not set(document.expect_identifiers) <= {entry.value for entry in given.product_identifiers}:
+    identifiers = {entry.value for entry in given.product_identifiers}
+    if not identifiers.issuperset(document.expect["product_identifiers"]):
         wrong.append("product_identifiers")
-    if given.language.value != document.expect_language:
+    if given.language.value != document.language:
         wrong.append("language")
     if not _folded(given.description.value):
         wrong.append("description")

@@ -16,17 +16,17 @@ from pipeline_assets.compare.compare import (
 )
 from pipeline_assets.compare.fields import (
     DIFFERENT,
-    FIELDS,
     OUTCOMES,
     is_changed,
     outcomes_of,
-    values_of,
+    texts_of,
 )
-from tests.support.shelf import content
+from pipeline_assets.workloads.equipment_manuals.workload import FIELDS
+from tests.support.archive_shelf import content
 
 
 def values(*contents: dict[str, object]) -> pl.DataFrame:
-    return values_of(pl.Series([json.dumps(one) for one in contents], dtype=pl.String))
+    return texts_of(pl.Series([json.dumps(one) for one in contents], dtype=pl.String), FIELDS)
 
 
 @pytest.mark.parametrize(
@@ -89,19 +89,19 @@ def test_turned_round(pairs: list[tuple[str | None, str | None]]) -> None:
 @pytest.mark.parametrize("text", ["title", "title=better", "name=changed", "=changed", "slice="])
 def test_an_unclear_condition(text: str) -> None:
     with pytest.raises(UnclearCondition, match="title=changed"):
-        read_conditions([text])
+        read_conditions([text], FIELDS)
 
 
 def test_conditions_that_never_hold_together() -> None:
     """The last one used to win, in silence."""
     with pytest.raises(ContradictingConditions, match="give title once"):
-        read_conditions(["title=changed", "title=lost"])
-    assert read_conditions(["title=lost", "title=lost"]) == {"title": "lost"}
+        read_conditions(["title=changed", "title=lost"], FIELDS)
+    assert read_conditions(["title=lost", "title=lost"], FIELDS) == {"title": "lost"}
 
 
 def test_conditions() -> None:
-    assert read_conditions(["title=form", "slice=de/short/text"]) == {
+    assert read_conditions(["title=form", "slice=de/short/text"], FIELDS) == {
         "title": "form",
         "slice": "de/short/text",
     }
-    assert tuple(values(content("t")).columns) == FIELDS
+    assert values(content("t")).columns == [field.name for field in FIELDS]

@@ -24,9 +24,9 @@ FIRST_DIGEST = "be1e3297d3eec7960911cd9280592c474cc974a6d7376d7174c9c60c978da394
 """The prompt's bytes are part of the digest of every version that was frozen with it."""
 
 
-@pytest.fixture(scope="module")
-def prompt() -> Template:
-    return parse_template(load().prompts["2"])
+@pytest.fixture(scope="module", params=["2", "3"])
+def prompt(request: pytest.FixtureRequest) -> Template:
+    return parse_template(load().prompts[request.param])
 
 
 def names_in(node: Any) -> Iterator[str]:
@@ -46,8 +46,8 @@ def test_the_first_prompt_is_what_it_was() -> None:
 
 def test_every_prompt_has_its_name() -> None:
     files = {file.name for file in (FOLDER / "prompts").iterdir()}
-    assert files == {"2.md", "2-repair.md"}
-    assert sorted(load().prompts) == ["1", "2", "2-repair"]
+    assert files == {"2.md", "2-repair.md", "3.md"}
+    assert sorted(load().prompts) == ["1", "2", "2-repair", "3"]
 
 
 def test_the_first_prompt_is_for_the_built_in_rules_alone() -> None:

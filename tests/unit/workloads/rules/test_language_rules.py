@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline_assets.workloads.equipment_manuals.rules import language_agrees, language_quoted
+from pipeline_assets.workloads.rules import language_agrees, language_quoted
 from tests.unit.workloads.rules.placed import notes, placed
 from tests.unit.workloads.rules.support import ABSENT, PAGE, answer, field
 

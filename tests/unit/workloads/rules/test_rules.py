@@ -6,9 +6,14 @@ from typing import Any
 
 import pytest
 
-from pipeline_assets.workloads.equipment_manuals.rules import language_agrees, title_present
+from pipeline_assets.workloads.equipment_manuals.rules import title_present
 from pipeline_assets.workloads.equipment_manuals.rules.identifier_shape import make_rule
-from pipeline_assets.workloads.rules import document_reference, evidence_on_page, uncertain_field
+from pipeline_assets.workloads.rules import (
+    document_reference,
+    evidence_on_page,
+    language_agrees,
+    uncertain_field,
+)
 from tests.unit.workloads.rules.support import (
     ABSENT,
     LIMITS,

@@ -17,8 +17,8 @@ from typing import Any
 from sqlalchemy import Connection, insert, text
 
 from resources.context import Context
+from resources.ledger.archive_changes import record_change
 from resources.ledger.schema import (
-    archive_changes,
     archive_entries,
     archive_heads,
     deliveries,
@@ -73,14 +73,15 @@ class Shelf:
         values: Mapping[str, Any] | str,
         version: str = FIRST,
         kind: str = "publish",
+        workload: str = "equipment_manuals",
     ) -> int:
-        """Show values for a document; give the number of the entry."""
+        """Show values for a document; give the number of the entry. The search is not told."""
         shown = content(values) if isinstance(values, str) else values
-        body = json.dumps(shown, sort_keys=True)
+        body = json.dumps(shown)
         with self.context.ledger.write() as connection:
             at = self._tick()
             document_no = self._document(connection, document)
-            version_no = self._version(connection, version)
+            version_no = self._version(connection, version, workload)
             record_no = self._record(connection, document, document_no, version, version_no)
             change_no = self._change(connection, kind, at)
             entry_no = self._next(connection, "archive_entries", "entry_no")
@@ -174,20 +175,8 @@ class Shelf:
             {"at": at, "c": change_no, "d": document_no},
         )
 
-    def _change(self, connection: Connection, kind: str, at: str) -> int:
-        change_no = self._next(connection, "archive_changes", "change_no")
-        connection.execute(
-            insert(archive_changes).values(
-                change_no=change_no,
-                kind=kind,
-                reason="a test",
-                actor="a test",
-                changed_at=at,
-                shown=0,
-                hidden=0,
-            )
-        )
-        return change_no
+    def _change(self, connection: Connection, kind: Any, at: str) -> int:
+        return record_change(connection, kind, None, "a test", "a test", at, 0, 0)
 
     def _document(self, connection: Connection, document: str) -> int:
         found = self._find(connection, "documents", "document_no", "document_id", document)
@@ -214,7 +203,7 @@ class Shelf:
         )
         return number
 
-    def _version(self, connection: Connection, key: str) -> int:
+    def _version(self, connection: Connection, key: str, workload: str) -> int:
         found = self._find(connection, "processing_versions", "version_no", "key", key)
         if found is not None:
             return found
@@ -223,7 +212,7 @@ class Shelf:
             insert(processing_versions).values(
                 version_no=number,
                 key=key,
-                workload="equipment_manuals",
+                workload=workload,
                 digest=digest(key),
                 spec=json.dumps(_PARSER),
                 state="active",

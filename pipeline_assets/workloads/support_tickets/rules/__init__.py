@@ -1,0 +1,1 @@
+"""Acceptance rules of this workload alone; one module a rule."""
