@@ -1,0 +1,1 @@
+"""Choosing records by what is recorded of them, and finding what a flawed configuration made."""
