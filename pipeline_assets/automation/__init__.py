@@ -1,1 +1,1 @@
-"""What starts runs: jobs now; schedules and sensors later."""
+"""What starts runs: the jobs, the sensors and schedules that ask for them, and their switches."""

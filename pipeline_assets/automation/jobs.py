@@ -37,6 +37,23 @@ retry_version = dg.define_asset_job(
     run_tags={MAX_RUNTIME_TAG: str(MAX_RUNTIME_SECONDS)},
 )
 
+replay_version = dg.define_asset_job(
+    name="replay_version",
+    selection=dg.AssetSelection.assets(
+        "parsed_documents",
+        "manifest",
+        "provider_batches",
+        "provider_results",
+        "validated_staging",
+        "published_archive",
+        "quality_sample",
+        "reconciliation_report",
+    ),
+    description="Selected records of a version processed under this one: give replay_from, note "
+    "and, if not all are meant, where in the configuration of manifest.",
+    run_tags={MAX_RUNTIME_TAG: str(MAX_RUNTIME_SECONDS)},
+)
+
 advance_version = dg.define_asset_job(
     name="advance_version",
     selection=dg.AssetSelection.assets(
@@ -49,5 +66,12 @@ advance_version = dg.define_asset_job(
     ),
     description="Everything after the frozen manifest, for one processing version: hand over what "
     "waits, collect what is done, judge, publish, report.",
+    run_tags={MAX_RUNTIME_TAG: str(MAX_RUNTIME_SECONDS)},
+)
+
+reconcile_versions = dg.define_asset_job(
+    name="reconcile_versions",
+    selection=dg.AssetSelection.assets("reconciliation_report"),
+    description="The account of every document anew, for one processing version.",
     run_tags={MAX_RUNTIME_TAG: str(MAX_RUNTIME_SECONDS)},
 )

@@ -12,6 +12,7 @@ from datetime import datetime
 import dagster as dg
 
 from partitions.definition import register
+from pipeline_assets.automation.busy import busy_versions
 from pipeline_assets.automation.jobs import (
     MAX_RUNTIME_SECONDS,
     MAX_RUNTIME_TAG,
@@ -19,6 +20,7 @@ from pipeline_assets.automation.jobs import (
     retry_version,
 )
 from pipeline_assets.automation.pending import Pending, due_versions, pending_versions, run_key
+from pipeline_assets.ingest.event_alerts import look_at_dead_events
 from pipeline_assets.provider_jobs.monitor import TickReport, look_at_due_jobs
 from pipeline_assets.recovery.dead_letter_alerts import look_at_all_dead_letters
 from pipeline_assets.recovery.releases import look_at_holds
@@ -26,37 +28,30 @@ from resources.context_resource import ContextResource
 
 INTERVAL_SECONDS = 30
 
-_UNFINISHED = [
-    dg.DagsterRunStatus.QUEUED,
-    dg.DagsterRunStatus.NOT_STARTED,
-    dg.DagsterRunStatus.STARTING,
-    dg.DagsterRunStatus.STARTED,
-    dg.DagsterRunStatus.CANCELING,
-]
-PARTITION_TAG = "dagster/partition"
-
 
 @dg.sensor(
     job=advance_version,
     minimum_interval_seconds=INTERVAL_SECONDS,
     default_status=dg.DefaultSensorStatus.STOPPED,
     description="Asks provider jobs that are due how they are, and requests a run of each version "
-    "that has results to collect or batches to submit.",
+    "that has results to collect, batches to submit or accepted records to publish.",
 )
 def provider_batch_monitor(
     context: dg.SensorEvaluationContext, tallybook: ContextResource
 ) -> dg.SensorResult | dg.SkipReason:
     """Poll what is due, then request what the ledger has work for."""
+    busy = busy_versions(context.instance)
     with tallybook.open() as opened:
         report = look_at_due_jobs(opened)
         released = look_at_holds(opened)
         look_at_all_dead_letters(opened)
+        look_at_dead_events(opened)
         pending, troubles = pending_versions(opened)
         now = opened.clock()
     _tell(context, report, troubles)
     for key in released:
         context.log.info(f"{key} is released: the cause of its hold is gone")
-    return _requests(context, pending, now) or dg.SkipReason(_summary(report, len(pending)))
+    return _requests(context, pending, now, busy) or dg.SkipReason(_summary(report, len(pending)))
 
 
 @dg.sensor(
@@ -69,17 +64,24 @@ def retry_due(
     context: dg.SensorEvaluationContext, tallybook: ContextResource
 ) -> dg.SensorResult | dg.SkipReason:
     """Ask the ledger what is due; the decision about each record was made when it failed."""
+    busy = busy_versions(context.instance)
     with tallybook.open() as opened:
         due = due_versions(opened)
         now = opened.clock()
-    return _requests(context, due, now) or dg.SkipReason(f"{len(due)} versions have retries due")
+    return _requests(context, due, now, busy) or dg.SkipReason(
+        f"{len(due)} versions have retries due"
+    )
 
 
 def _requests(
-    context: dg.SensorEvaluationContext, pending: list[Pending], now: datetime
+    context: dg.SensorEvaluationContext, pending: list[Pending], now: datetime, busy: set[str]
 ) -> dg.SensorResult | None:
-    """A run of each version with work that no run is at; None if there is none."""
-    busy = _busy_versions(context.instance)
+    """A run of each version with work that no run is at; None if there is none.
+
+    A version that was busy before the ledger was read is left alone, too: its states were those
+    of a run under way.
+    """
+    busy |= busy_versions(context.instance)
     wanted = [work for work in pending if work.key not in busy]
     register(context.instance, [work.key for work in wanted])
     if not wanted:
@@ -108,12 +110,6 @@ def _tell(
         context.log.warning(f"{name}: {what}")
     if report.ended:
         context.log.info(f"done at the provider: {', '.join(report.ended)}")
-
-
-def _busy_versions(instance: dg.DagsterInstance) -> set[str]:
-    """Versions that a run is at now: a second one would only meet its leases."""
-    runs = instance.get_runs(filters=dg.RunsFilter(statuses=_UNFINISHED), limit=200)
-    return {run.tags[PARTITION_TAG] for run in runs if PARTITION_TAG in run.tags}
 
 
 def _summary(report: TickReport, pending: int) -> str:
