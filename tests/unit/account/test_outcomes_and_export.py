@@ -91,6 +91,7 @@ def test_export_shows_what_is_visible_with_evidence_and_provenance(read_archive:
         "document_id",
         "archive_version",
         "record_id",
+        "workload",
         "title",
         "product_identifiers",
         "language",

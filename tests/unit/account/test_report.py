@@ -9,10 +9,10 @@ from sqlalchemy import Connection
 from partitions.processing_version import MalformedVersionKey
 from pipeline_assets.account.export import export_entries
 from pipeline_assets.account.integrity import diagnose
-from pipeline_assets.account.known_version import VersionNeverUsed, known_version, parser_key_of
 from pipeline_assets.account.report import build_report, store_report
 from pipeline_assets.account.standing import count_standings
 from pipeline_assets.account.violations import find_violations
+from pipeline_assets.known_version import VersionNeverUsed, known_version, parser_key_of
 from pipeline_assets.parser_settings import parser_settings
 from tests.support.small_archive import COPY, FAN, KEY, PUMP, Archive, manual
 

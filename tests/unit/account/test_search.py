@@ -37,8 +37,9 @@ def test_search(
 
 def test_a_hit_tells_what_it_is(read_archive: Archive) -> None:
     (hit,) = search(read_archive.context, "pump")
-    assert hit.title == "Water Pump WP-100 User Manual"
-    assert (hit.product_identifiers, hit.language) == (("WP-100",), "en")
+    assert (hit.label, hit.title) == ("Title", "Water Pump WP-100 User Manual")
+    assert hit.workload == "equipment_manuals"
+    assert (hit.identifiers, hit.language) == (("WP-100",), "en")
     assert "[pump]" in hit.snippet.lower()
 
 
@@ -48,7 +49,7 @@ def test_the_limit_counts_after_the_filters(archive: Archive) -> None:
     archive.process()
     assert len(search(archive.context, "manual", limit=3)) == 3
     (hit,) = search(archive.context, "manual", product="WH-50", limit=1)
-    assert hit.product_identifiers == ("WH-50",)
+    assert hit.identifiers == ("WH-50",)
 
 
 def test_only_the_newest_version_is_found(archive: Archive) -> None:
