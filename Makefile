@@ -10,10 +10,13 @@ MINUTES ?= 20
 PORT ?= 3000
 RUN_ARGS ?=
 PYTEST_ARGS ?=
+# Test files go to so many processes; each has a PostgreSQL of its own where it needs one.
+PYTEST_WORKERS ?= auto
 EMULATOR_ARGS ?=
 KILL_ARGS ?=
 REALMODEL_ARGS ?=
 ADVERSARIAL_ARGS ?=
+BENCH_ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -98,11 +101,11 @@ emulator: $(DEV) ## Serve emulated providers at http://127.0.0.1:8099 (PORT=... 
 
 .PHONY: test
 test: $(DEV) lint ## Run every check and the fast tests
-	@$(BIN)/python -m pytest -m "not slow" $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -m "not slow" -n $(PYTEST_WORKERS) --dist loadfile $(PYTEST_ARGS)
 
 .PHONY: test-slow
 test-slow: $(DEV) ## Run the tests that take longer
-	@$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -m slow -n $(PYTEST_WORKERS) --dist loadfile $(PYTEST_ARGS)
 
 .PHONY: soak
 soak: $(DEV) ## Run simulated lives with failures drawn from seeds (SEEDS=100000 MINUTES=20)
@@ -144,6 +147,14 @@ adversarial: $(DEV) ## Judge right and wrong answers about a labelled corpus: no
 providers-e2e: $(DEV) ## Run all four providers, batch and online, against the emulator
 	@$(BIN)/python -m tests.e2e.providers
 
+.PHONY: replay-e2e
+replay-e2e: $(DEV) ## Drop files, replay some of their records under a new prompt, through Dagster alone
+	@$(BIN)/python -m tests.e2e.replays
+
+.PHONY: bench-scan
+bench-scan: $(DEV) ## Measure scans: 100,000 files again, 1,000,000 rows of a CSV and of a database
+	@$(BIN)/python -m tests.benchmarks.scan $(BENCH_ARGS)
+
 .PHONY: realmodel
 realmodel: $(REALMODEL) ## Let a small model on this machine answer labelled documents (REALMODEL_ARGS=...)
 	@$(BIN)/python -m tests.realmodel $(REALMODEL_ARGS)
@@ -154,8 +165,9 @@ lock: | $(VENV) ## Pin the dependencies of pyproject.toml anew (UPGRADE=1 for ne
 	@UV="$(CURDIR)/$(BIN)/uv" scripts/lock.sh $(if $(UPGRADE),--upgrade)
 
 .PHONY: sample-data
-sample-data: $(DEV) ## Make data/manuals anew
+sample-data: $(DEV) ## Make data/manuals and data/tickets.csv anew
 	@$(BIN)/python scripts/make_sample_data.py
+	@$(BIN)/python scripts/make_sample_tickets.py
 
 .PHONY: docs
 docs: $(DEV) ## Write the pages of docs/ that are made from code

@@ -19,10 +19,23 @@ from pipeline_assets.automation.alert_sensors import (
     run_failure_alert,
     run_success_clears_alert,
 )
-from pipeline_assets.automation.jobs import advance_version, process_version, retry_version
+from pipeline_assets.automation.jobs import (
+    advance_version,
+    process_version,
+    reconcile_versions,
+    replay_version,
+    retry_version,
+)
 from pipeline_assets.automation.outlet_sensor import outlet_sender
 from pipeline_assets.automation.repair_job import repair_archive
+from pipeline_assets.automation.schedules import (
+    hourly_reconciliation,
+    stuck_work,
+    stuck_work_alerts,
+)
 from pipeline_assets.automation.sensors import provider_batch_monitor, retry_due
+from pipeline_assets.automation.source_sensor import new_source_files
+from pipeline_assets.automation.version_sensor import new_processing_versions
 from pipeline_assets.collect import asset as collect
 from pipeline_assets.collect import checks as collect_checks
 from pipeline_assets.expected_errors import EXPECTED_ERRORS
@@ -70,8 +83,19 @@ def build_definitions(
     return dg.Definitions(
         assets=ASSETS,
         asset_checks=_checks(),
-        jobs=[process_version, advance_version, retry_version, repair_archive],
+        jobs=[
+            process_version,
+            advance_version,
+            retry_version,
+            replay_version,
+            reconcile_versions,
+            stuck_work,
+            repair_archive,
+        ],
+        schedules=[hourly_reconciliation, stuck_work_alerts],
         sensors=[
+            new_source_files,
+            new_processing_versions,
             provider_batch_monitor,
             retry_due,
             alert_sender,

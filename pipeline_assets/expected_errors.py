@@ -15,13 +15,13 @@ from partitions.processing_version import (
     UnknownVersion,
 )
 from pipeline_assets.account.canary_facts import UnknownCanary
-from pipeline_assets.account.known_version import VersionNeverUsed
 from pipeline_assets.canary.drop import NoVerdict
 from pipeline_assets.canary.make import CanaryUnmakeable
 from pipeline_assets.ingest.parsing.pool import ParserUnavailable
+from pipeline_assets.ingest.scan import NoSource
+from pipeline_assets.known_version import VersionNeverUsed
 from pipeline_assets.operating import OperatingValueRefused, UnknownOperatingSetting
 from pipeline_assets.prepare.again import RequestChanged
-from pipeline_assets.prepare.freeze import UnknownReplayReason
 from pipeline_assets.prepare.retries import NotRequeueable, TooFewToRetry
 from pipeline_assets.prompting.template import InvalidPrompt
 from pipeline_assets.provider_jobs.fetch import FileChangedOnDisk
@@ -34,8 +34,16 @@ from pipeline_assets.publish.candidates import (
     StagedValuesDiffer,
 )
 from pipeline_assets.quality.draw import SampleReasonMissing
+from pipeline_assets.replay.model import ReplayRefused
+from pipeline_assets.replay.reasons import UnknownReplayReason
+from pipeline_assets.selection.errors import SelectionError
 from pipeline_assets.versions import UnknownAcceptance, UnknownPrompt
-from pipeline_assets.workloads.registry import UnknownWorkload
+from pipeline_assets.workloads.admission import NotAdmitted
+from pipeline_assets.workloads.registry import (
+    InvalidWorkload,
+    UnknownWorkload,
+    WorkloadNamedTwice,
+)
 from resources.artifacts import ArtifactDamaged, ArtifactMissing, ArtifactStoreFull
 from resources.catalogue import CatalogueUnreadable
 from resources.clock import ClockUnreachable
@@ -43,11 +51,12 @@ from resources.contracts import ContractRefused
 from resources.ledger.errors import LedgerError
 from resources.ledger.leases import LeaseHeld, LeaseLost
 from resources.ledger.manifests import ManifestChanged
-from resources.ledger.source_snapshots import SourceMoved
+from resources.ledger.source_snapshots import SourceMoved, SourceOfOtherWorkload
 from resources.ledger.versions import VersionChanged, VersionNotActive
 from resources.providers.port import MalformedLine, ProviderError
 from resources.providers.splitting import RecordTooLarge
 from resources.settings import SettingsError, UnsupportedPlatform
+from resources.sources.declared import InvalidSources, UnknownSource
 from resources.sources.port import SourceError
 
 EXPECTED_ERRORS: tuple[type[Exception], ...] = (
@@ -62,7 +71,9 @@ EXPECTED_ERRORS: tuple[type[Exception], ...] = (
     CorrectionDiffers,
     FileChangedOnDisk,
     InvalidPrompt,
+    InvalidSources,
     InvalidSpec,
+    InvalidWorkload,
     JobTaken,
     JobUnnameable,
     LeaseHeld,
@@ -71,7 +82,9 @@ EXPECTED_ERRORS: tuple[type[Exception], ...] = (
     MalformedVersionKey,
     MalformedLine,
     ManifestChanged,
+    NoSource,
     NoVerdict,
+    NotAdmitted,
     NotCollectable,
     NotNow,
     NotRequeueable,
@@ -79,11 +92,14 @@ EXPECTED_ERRORS: tuple[type[Exception], ...] = (
     ParserUnavailable,
     ProviderError,
     RecordTooLarge,
+    ReplayRefused,
     RequestChanged,
     SampleReasonMissing,
+    SelectionError,
     SettingsError,
     SourceError,
     SourceMoved,
+    SourceOfOtherWorkload,
     SpecDisagrees,
     StagedValuesDiffer,
     TooFewToRetry,
@@ -93,10 +109,12 @@ EXPECTED_ERRORS: tuple[type[Exception], ...] = (
     UnknownAcceptance,
     UnknownPrompt,
     UnknownReplayReason,
+    UnknownSource,
     UnknownVersion,
     UnknownWorkload,
     UnsupportedPlatform,
     VersionChanged,
     VersionNeverUsed,
     VersionNotActive,
+    WorkloadNamedTwice,
 )

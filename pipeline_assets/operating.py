@@ -208,6 +208,12 @@ SETTINGS: MappingProxyType[str, OperatingSetting] = MappingProxyType(
             _whole(1, 8760),
             "a record is not tried again so long after its first attempt was submitted",
         ),
+        "review_hours": OperatingSetting(
+            "168",
+            "hours from 1 to 8760",
+            _whole(1, 8760),
+            "an alert is raised when a review stays open for so long",
+        ),
         "sample_least": OperatingSetting(
             "5",
             "records from 0 to 10000",
@@ -219,6 +225,19 @@ SETTINGS: MappingProxyType[str, OperatingSetting] = MappingProxyType(
             "percent from 0 to 100, with at most six places",
             lambda text: _amount(text) and Decimal(text) <= 100,
             "a quality sample takes such a share of the accepted records of every slice",
+        ),
+        "scope": OperatingSetting(
+            "all",
+            "all or replays",
+            _one_of("all", "replays"),
+            "whether the version processes every document of its sources, or only what replays "
+            "select",
+        ),
+        "stuck_hours": OperatingSetting(
+            "24",
+            "hours from 1 to 8760",
+            _whole(1, 8760),
+            "an alert is raised when records that nothing has to wait for stand still for so long",
         ),
     }
 )
@@ -254,8 +273,11 @@ class Operating:
     online_concurrency: int
     promote: Literal["auto", "manual"]
     retry_time: timedelta
+    review_age: timedelta
     sample_least: int
     sample_percent: Decimal
+    scope: Literal["all", "replays"]
+    stuck_age: timedelta
 
 
 def operating(ledger: Ledger, version_no: int) -> Operating:
@@ -292,8 +314,11 @@ def operating(ledger: Ledger, version_no: int) -> Operating:
         online_concurrency=int(value("online_concurrency")),
         promote="manual" if value("promote") == "manual" else "auto",
         retry_time=timedelta(hours=int(value("retry_hours"))),
+        review_age=timedelta(hours=int(value("review_hours"))),
         sample_least=int(value("sample_least")),
         sample_percent=Decimal(value("sample_percent")),
+        scope="replays" if value("scope") == "replays" else "all",
+        stuck_age=timedelta(hours=int(value("stuck_hours"))),
     )
 
 

@@ -48,7 +48,7 @@ def repair_archive(context: Context) -> RepairReport:
     """
     heads = mend_heads(context.ledger)
     # What was not shown had no search entry, or one that seemed to be of nothing.
-    search_entries = rebuild_search_entries(context.ledger)
+    search_entries = rebuild_search_entries(context)
     try:
         rendered = render_lost(context).rendered
     finally:

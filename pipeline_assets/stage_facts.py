@@ -32,6 +32,7 @@ from resources.ledger.schema import (
     reviews,
     source_entries,
     source_versions,
+    sources,
 )
 
 ROWS_A_FETCH = 10_000
@@ -62,15 +63,17 @@ class VersionNumbers:
         return self.states.get(state, 0)
 
 
-def parses_digest(ledger: Ledger, parser_key: str) -> str:
-    """Over (checksum, parser key, outcome) of every document that is present."""
+def parses_digest(ledger: Ledger, parser_key: str, workload: str) -> str:
+    """Over (checksum, parser key, outcome) of every document that a workload's sources hold."""
     present = (
         select(source_versions.c.checksum)
         .join(
             source_entries,
             source_entries.c.source_version_no == source_versions.c.source_version_no,
         )
-        .where(source_entries.c.to_snapshot.is_(None))
+        .join(documents, documents.c.document_no == source_entries.c.document_no)
+        .join(sources, sources.c.source_no == documents.c.source_no)
+        .where(source_entries.c.to_snapshot.is_(None), sources.c.workload == workload)
     )
     # No text_pack: the same texts are packed otherwise after an interrupted run.
     return _digest(

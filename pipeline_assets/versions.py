@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import rfc8785
 
 from partitions.processing_version import DigestedParts, Spec, digest, find_spec
+from pipeline_assets.workloads.admission import require_admitted
 from pipeline_assets.workloads.registry import load_workload
 from pipeline_assets.workloads.workload import (
     FIRST_ACCEPTANCE,
@@ -20,7 +21,7 @@ from pipeline_assets.workloads.workload import (
     Workload,
 )
 from resources.context import Context
-from resources.ledger.versions import FrozenVersion, VersionNotActive, freeze
+from resources.ledger.versions import FrozenVersion, VersionNotActive, find, freeze
 from resources.parser_settings import PARSER_VERSION
 
 
@@ -137,6 +138,25 @@ def _named_prompt(spec: Spec, workload: Workload, name: str) -> bytes:
     return workload.prompts[name]
 
 
+def look_at_version(context: Context, key: str) -> OpenVersion:
+    """The version of `key` for a look alone: one that was never used is not frozen by it.
+
+    Such a version has the number 0, which none in the ledger has.
+
+    Raises:
+        see `open_version`.
+    """
+    if find(context.ledger, key) is not None:
+        return open_version(context, key)
+    spec = find_spec(key, context.settings.spec_folders)
+    workload = load_workload(spec.workload, context.settings.workload_folder)
+    require_admitted(workload)
+    found = digest(spec, digested_parts(spec, workload))
+    return OpenVersion(
+        spec, workload, FrozenVersion(0, spec.key, spec.workload, found, "active", "never used")
+    )
+
+
 def open_version(context: Context, key: str) -> OpenVersion:
     """The version of `key`, frozen in the ledger at first use.
 
@@ -145,6 +165,9 @@ def open_version(context: Context, key: str) -> OpenVersion:
         UnknownVersion: no spec file has the key.
         InvalidSpec: its file cannot be used.
         UnknownWorkload: its workload is not installed.
+        WorkloadNamedTwice: one's own folder has a workload of a packaged one's name.
+        InvalidWorkload: its workload cannot be used.
+        NotAdmitted: its workload does not keep the three rules of admission.
         UnknownPrompt: it names a prompt that its workload does not have.
         UnknownAcceptance: it names an acceptance that its workload does not have.
         SpecDisagrees: it declares other rule, schema or parser versions than are installed.
@@ -153,7 +176,8 @@ def open_version(context: Context, key: str) -> OpenVersion:
             only submitting asks for its state.
     """
     spec = find_spec(key, context.settings.spec_folders)
-    workload = load_workload(spec.workload)
+    workload = load_workload(spec.workload, context.settings.workload_folder)
+    require_admitted(workload)
     frozen = freeze(
         context.ledger,
         key=spec.key,

@@ -11,13 +11,16 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from resources.artifacts import ArtifactStore
 from resources.clock import Clock
 from resources.ledger.engine import Ledger, open_ledger
+from resources.ledger.erasures import present_digests
 from resources.ledger.moves import Cause
+from resources.ledger.prunes import pruned_at
 from resources.settings import Settings
 
 
@@ -111,7 +114,11 @@ def open_context(
         yield Context(
             settings=settings,
             ledger=ledger,
-            artifacts=ArtifactStore(make_private(folder / "artifacts")),
+            artifacts=ArtifactStore(
+                make_private(folder / "artifacts"),
+                redactions=partial(present_digests, ledger),
+                pruned=partial(pruned_at, ledger),
+            ),
             clock=time,
             rng=generator,
             progress=progress or SilentProgress(),

@@ -32,7 +32,7 @@ add_head() { # FILE
 
 upgrade=${1:-}
 upgrade_small=$upgrade
-compile requirements-dev.txt bedrock gemini ocr test
+compile requirements-dev.txt bedrock bucket gemini ocr queue test
 # The pins of the larger set are the preferred ones of the smaller: both agree on every version.
 if [[ -z $upgrade ]]; then
     [[ -f requirements.txt ]] || cp requirements-dev.txt requirements.txt

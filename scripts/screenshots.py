@@ -21,6 +21,8 @@ from pipeline_assets.cli.dagster_run import run_version
 from resources.settings import load_settings
 from tests.support.browser import find_chromium, open_page
 from tests.support.dagster_ui import UserInterface, user_interface
+from tests.support.replay_pages import choose_all, configuration, open_dialog, type_configuration
+from tests.support.replay_place import FROM, FURTHER, process, write_versions
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -60,7 +62,32 @@ def main() -> int:
             picture_graph(page, ui)
             picture_asset(page, ui)
             picture_partitions(page, ui, settings.version)
+            picture_automation(page, ui)
+    with tempfile.TemporaryDirectory() as folder:
+        picture_replays(Path(folder), chromium)
     return 0
+
+
+def picture_replays(folder: Path, chromium: Path) -> None:
+    """A replay on one partition, and a backfill over three, with their configuration."""
+    settings = load_settings(state=folder / "state", specs=write_versions(folder / "specs"))
+    process(settings)
+    with (
+        user_interface(settings, folder / "dagster.log") as ui,
+        open_page(chromium) as page,
+    ):
+        page.set_default_timeout(60_000)
+        page.set_viewport_size({"width": 1280, "height": 900})
+        text = configuration(FROM, "identifiers > 1", "series were read as one model")
+        open_dialog(page, ui, FURTHER[0])
+        type_configuration(page, text, lambda _: _picture(page, "replay-materialize.png"))
+        choose_all(page)
+        page.wait_for_timeout(SETTLE_MS)
+        _picture(page, "replay-backfill.png")
+
+
+def _picture(page: Page, name: str) -> None:
+    page.screenshot(path=IMAGES / name)
 
 
 def picture_graph(page: Page, ui: UserInterface) -> None:
@@ -101,6 +128,19 @@ def picture_partitions(page: Page, ui: UserInterface, key: str) -> None:
     page.get_by_text("published in all", exact=False).first.wait_for()
     page.wait_for_timeout(SETTLE_MS)
     page.screenshot(path=IMAGES / "partitions.png")
+
+
+def picture_automation(page: Page, ui: UserInterface) -> None:
+    """The switches, all of them chosen, and the menu that starts them together."""
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(f"{ui.url}/automation")
+    page.get_by_text("stuck_work_alerts").first.wait_for()
+    page.wait_for_timeout(SETTLE_MS)
+    page.locator("label").filter(has=page.locator("input[type=checkbox]")).first.click()
+    page.get_by_role("button", name="Actions").first.click()
+    page.get_by_text(re.compile(r"^Start \d+ automations$")).wait_for()
+    page.wait_for_timeout(SETTLE_MS)
+    _picture(page, "automation.png")
 
 
 def _arranged() -> str:

@@ -10,10 +10,12 @@ import dagster as dg
 
 from partitions.definition import PROCESSING_VERSIONS
 from pipeline_assets.accept.judge_batches import judge_batches
+from pipeline_assets.provenance.asset import materialized, provenance_of
 from pipeline_assets.stage_facts import staging_digest, version_numbers
 from pipeline_assets.versions import open_version
 from pipeline_assets.workloads.column_registry import ColumnRule
 from resources.context_resource import ContextResource
+from resources.ledger.archive_content import AS_THEY_ARE, SEARCH_COLUMNS, TOKENS
 
 NOTHING_TO_DO = "nothing to do: every collected answer was judged"
 STAGING_COLUMNS = dg.TableSchema(
@@ -23,10 +25,8 @@ STAGING_COLUMNS = dg.TableSchema(
         dg.TableColumn("outcome", "String", "accepted, or awaiting_review"),
         dg.TableColumn("content", "String", "the judged values as JSON, with their evidence"),
         dg.TableColumn("values_digest", "String", "SHA-256 of the judged values"),
-        dg.TableColumn("title", "String", "plain text for search"),
-        dg.TableColumn("identifiers", "String", "plain text for search"),
-        dg.TableColumn("description", "String", "plain text for search"),
-        dg.TableColumn("language", "String", "the value's language code"),
+        *(dg.TableColumn(name, "String", "plain text for search") for name in TOKENS),
+        dg.TableColumn(AS_THEY_ARE, "String", "the value's language code"),
     ]
 )
 _ANSWER = dg.TableColumnDep(dg.AssetKey("provider_results"), "answer")
@@ -36,17 +36,7 @@ STAGING_LINEAGE = dg.TableColumnLineage(
         name: [dg.TableColumnDep(dg.AssetKey("provider_results"), name)]
         for name in ("attempt_no", "record_no")
     }
-    | {
-        name: [_ANSWER]
-        for name in (
-            "content",
-            "values_digest",
-            "title",
-            "identifiers",
-            "description",
-            "language",
-        )
-    }
+    | {name: [_ANSWER] for name in ("content", "values_digest", *SEARCH_COLUMNS)}
     # The rules hold each answer against the text of its document.
     | {"outcome": [_ANSWER, _TEXT]}
 )
@@ -90,6 +80,7 @@ def validated_staging(
         version = open_version(opened, context.partition_key)
         report = judge_batches(opened, version)
         content = staging_digest(opened.ledger, version.version_no)
+        provenance = provenance_of(context, opened, content)
         numbers = version_numbers(opened.ledger, version.version_no)
     judged = sum(report.outcomes.values())
     metadata: dict[str, dg.RawMetadataValue] = {
@@ -107,4 +98,4 @@ def validated_staging(
     if not report.batches:
         metadata["note"] = NOTHING_TO_DO
     context.log.info(f"{judged} answers judged, {report.outcomes.get('accepted', 0)} accepted")
-    return dg.MaterializeResult(data_version=dg.DataVersion(content), metadata=metadata)
+    return materialized(provenance, metadata)

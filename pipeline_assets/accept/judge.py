@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
@@ -26,6 +26,7 @@ from pipeline_assets.workloads.workload import (
     run_rules,
 )
 from resources.contracts import PLACES, STAGING
+from resources.ledger.archive_content import AS_THEY_ARE, SEARCH_COLUMNS, TOKENS
 from resources.ledger.judgements import FINDING_SCHEMA as KEPT_FINDING_SCHEMA
 from resources.ledger.search_text import tokens
 from resources.record_ids import reference
@@ -96,9 +97,9 @@ def open_slice(workload: Workload, collected: pl.DataFrame, texts: Texts) -> Ope
         texts: of the same records, by their row in `collected`.
     """
     decoded = workload.decode(collected["answer"].to_list())
+    decoded = replace(decoded, search=_every_role(decoded.search))
     search = decoded.search.with_columns(
-        *(tokens(pl.col(name)) for name in ("title", "identifiers", "description")),
-        pl.col("language").fill_null(""),
+        *(tokens(pl.col(name)) for name in TOKENS), pl.col(AS_THEY_ARE).fill_null("")
     )
     pages = texts.pages(decoded.evidence.select("row", "page").unique())
     return OpenSlice(collected.drop("answer"), decoded, pages, search, texts)
@@ -206,6 +207,15 @@ def conclude(acceptance: Acceptance, slices: Sequence[JudgedSlice], texts: Texts
     )
 
 
+def _every_role(search: pl.DataFrame) -> pl.DataFrame:
+    """The plain text by role, null for the roles that no field of the workload has."""
+    return search.with_columns(
+        pl.lit(None, dtype=pl.String).alias(role)
+        for role in SEARCH_COLUMNS
+        if role not in search.columns
+    ).select("row", *SEARCH_COLUMNS)
+
+
 def _answers(
     records: pl.DataFrame, decoded: Decoded, places: pl.DataFrame, digests: list[str]
 ) -> pl.DataFrame:
@@ -216,7 +226,7 @@ def _answers(
         records.select("row", "document_id", "checksum", text_language="language")
         .with_columns(values_digest=pl.Series(digests, dtype=pl.String))
         .join(
-            decoded.search.select("row", "title", "identifiers", "description"),
+            decoded.search.select("row", *TOKENS),
             on="row",
             how="left",
             maintain_order="left",

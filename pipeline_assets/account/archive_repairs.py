@@ -9,6 +9,7 @@ from __future__ import annotations
 import polars as pl
 from sqlalchemy import Connection, text
 
+from pipeline_assets.workloads.fields import searched_of
 from resources.context import Context
 from resources.ledger.archive import lock_archive
 from resources.ledger.archive_changes import open_change
@@ -106,7 +107,9 @@ def mend_thumbnails(context: Context) -> int:
         lock_archive(connection, ledger)
         found = lost_thumbnails(connection, context).drop_nulls("thumbnail")
         named = found.select("entry_no", "thumbnail")
-        return show_again(connection, ledger, named["entry_no"], change, named)
+        return show_again(
+            connection, ledger, named["entry_no"], change, searched_of(context.settings), named
+        )
 
 
 def _is_kept(context: Context, digests: pl.Series) -> pl.Series:

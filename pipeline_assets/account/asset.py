@@ -7,6 +7,7 @@ import dagster as dg
 
 from partitions.definition import PROCESSING_VERSIONS
 from pipeline_assets.account.report import build_report, store_report
+from pipeline_assets.provenance.asset import materialized, provenance_of
 from pipeline_assets.stage_facts import version_numbers
 from pipeline_assets.versions import open_version
 from resources.context_resource import ContextResource
@@ -43,6 +44,7 @@ def reconciliation_report(
         report = build_report(opened, version.key)
         stored = store_report(opened, report)
         numbers = version_numbers(opened.ledger, version.version_no)
+        provenance = provenance_of(context, opened, report.content_digest)
     metadata: dict[str, dg.RawMetadataValue] = {
         "documents": report.documents,
         "expected": report.expected,
@@ -66,6 +68,4 @@ def reconciliation_report(
         f"{sum(report.excluded.values())} excluded; "
         f"the account {'adds up' if report.invariant_holds else 'does not add up'}"
     )
-    return dg.MaterializeResult(
-        data_version=dg.DataVersion(report.content_digest), metadata=metadata
-    )
+    return materialized(provenance, metadata)

@@ -7,7 +7,8 @@ import dagster as dg
 
 from partitions.definition import PROCESSING_VERSIONS
 from pipeline_assets.account.asset import reconciliation_report
-from pipeline_assets.account.report import build_report
+from pipeline_assets.account.report import Report, build_report
+from pipeline_assets.account.violations import pending_sentence
 from resources.context_resource import ContextResource
 
 EXAMPLES = 3
@@ -31,6 +32,7 @@ def make_checks() -> list[dg.AssetChecksDefinition]:
             report = build_report(opened, context.partition_key)
         return dg.AssetCheckResult(
             passed=report.invariant_holds,
+            severity=_severity(report),
             description="; ".join(report.violations[:EXAMPLES]),
             metadata={
                 "documents": report.documents,
@@ -41,3 +43,13 @@ def make_checks() -> list[dg.AssetChecksDefinition]:
         )
 
     return [every_document_has_one_outcome]
+
+
+def _severity(report: Report) -> dg.AssetCheckSeverity:
+    """Documents that wait for a run are a warning: nothing is wrong, only unfinished.
+
+    A run that processes only retries, or what a replay selects, leaves them by design.
+    """
+    if report.violations == (pending_sentence(report.pending),):
+        return dg.AssetCheckSeverity.WARN
+    return dg.AssetCheckSeverity.ERROR

@@ -14,18 +14,23 @@ import polars as pl
 from sqlalchemy import Connection
 
 from pipeline_assets.account.documents import DocumentKey, find_document
-from pipeline_assets.account.known_version import KnownVersion, known_version
 from pipeline_assets.account.standing import standings_of
-from resources.artifacts import ArtifactStore
+from pipeline_assets.known_version import KnownVersion, known_version
+from resources import kept_bytes
+from resources.artifacts import ArtifactStore, Kind
 from resources.context import Context
 from resources.contracts import MANIFEST, scan_frame
 from resources.ledger.engine import Ledger
+from resources.ledger.erasures import erasure_of
 from resources.ledger.frames import PolarsType
 from resources.record_ids import custom_id, reference
 from resources.sources.reasons import EXCLUSION_REASONS
 
 _INT, _TEXT = pl.Int64, pl.String
 _CHANGE = ("kind", "reason", "actor")
+_REPLAY = ("id", "reason", "note", "actor", "expression")
+# Not to be taken for the reason that a record was made for.
+_REPLAY_SCHEMA = {f"of_replay_{what}": _TEXT for what in _REPLAY}
 
 
 @dataclass(frozen=True)
@@ -41,8 +46,10 @@ class Explanation:
         parse: what reading it gave and cost; None if it was never read under this version.
         exclusion: reason, meaning and detail; None if it has a record.
         records: one for each of its versions of bytes that was processed, newest first, with
-            manifest, attempts, findings and moves.
+            manifest, attempts, findings and moves; record and attempt name the replay that
+            they are part of.
         publications: its archive entries, newest first, of any version.
+        erasure: why, by whom and when its content was erased; None if it was not.
     """
 
     document_id: str
@@ -54,6 +61,7 @@ class Explanation:
     exclusion: dict[str, Any] | None
     records: list[dict[str, Any]]
     publications: list[dict[str, Any]]
+    erasure: dict[str, Any] | None
 
     def as_json(self) -> dict[str, Any]:
         """All chapters in order."""
@@ -94,6 +102,7 @@ def explain(context: Context, document: str, key: str) -> Explanation:
             exclusion=_exclusion(now),
             records=book.records(),
             publications=book.publications(),
+            erasure=book.erasure(),
         )
 
 
@@ -105,6 +114,12 @@ def _exclusion(now: Mapping[str, Any] | None) -> dict[str, Any] | None:
         "meaning": EXCLUSION_REASONS.get(now["reason"], ""),
         "detail": now["detail"],
     }
+
+
+def _replay(row: dict[str, Any]) -> dict[str, Any] | None:
+    """Take the replay that a manifest carries out from a row; None where it carries out none."""
+    found = {what: row.pop(f"of_replay_{what}") for what in _REPLAY}
+    return found if found["id"] is not None else None
 
 
 @dataclass(frozen=True)
@@ -149,7 +164,8 @@ class _Book:
             (self.document.document_no,),
         )
         del newest["excluded"]
-        kept = newest["checksum"] is not None and self.artifacts.has("source", newest["checksum"])
+        known = pl.Series([newest["checksum"]], dtype=pl.String).drop_nulls()
+        kept = kept_bytes.kept(self.connection, self.ledger, self.artifacts, known).any()
         return {**newest, "bytes_kept": kept, "versions": versions}
 
     def parse(self, checksum: str | None) -> dict[str, Any] | None:
@@ -187,9 +203,11 @@ class _Book:
     def records(self) -> list[dict[str, Any]]:
         rows = self._rows(
             "SELECT r.record_no, r.record_id, s.state, r.checksum, r.operation, r.replay_reason, "
-            "s.not_before, m.manifest_id FROM records r "
+            "s.not_before, m.manifest_id, "
+            "y.replay_id, y.reason, y.note, y.actor, y.expression FROM records r "
             "LEFT JOIN record_state s ON s.record_no = r.record_no "
             "LEFT JOIN manifests m ON m.manifest_no = r.manifest_no "
+            "LEFT JOIN replays y ON y.replay_no = m.replay_no "
             "WHERE r.version_no = ? AND r.document_no = ? ORDER BY r.record_no DESC",
             {
                 "record_no": _INT,
@@ -200,12 +218,14 @@ class _Book:
                 "replay_reason": _TEXT,
                 "not_before": _TEXT,
                 "first_manifest_id": _TEXT,
+                **_REPLAY_SCHEMA,
             },
             (self.version.version_no, self.document.document_no),
         )
         for row in rows:
             number = row.pop("record_no")
             row["reference"] = reference(row["record_id"])
+            row["replay"] = _replay(row)
             row["attempts"] = self._attempts(number, row["record_id"])
             row["moves"] = self._moves(number)
         return rows
@@ -246,6 +266,22 @@ class _Book:
         )
         return [self._publication(row, searchable) for row in rows]
 
+    def erasure(self) -> dict[str, Any] | None:
+        """The tombstone."""
+        found = erasure_of(self.connection, self.document.document_no)
+        if found is None:
+            return None
+        return {
+            "reason": found.reason,
+            "actor": found.actor,
+            "begun_at": found.begun_at,
+            "finished_at": found.finished_at,
+        }
+
+    def _pruned_at(self, kind: Kind, digest: str) -> str | None:
+        """When a file that is not there was pruned; None for one that is there, or lost."""
+        return None if self.artifacts.has(kind, digest) else self.artifacts.pruned_at(kind, digest)
+
     def _publication(self, row: dict[str, Any], searchable: set[int]) -> dict[str, Any]:
         delivery = {
             name: row.pop(name)
@@ -277,9 +313,11 @@ class _Book:
             "a.request_offset, a.request_length, b.batch_id, b.batch_key, b.first_attempt_no, "
             "b.state, b.provider, b.mode, b.model, b.provider_job_id, b.provider_outcome, "
             "b.raw_status, b.submitted_at, b.request_artifact, m.manifest_id, m.digest, "
-            "m.artifact, m.expected, m.frozen_at FROM attempts a "
+            "m.artifact, m.expected, m.frozen_at, "
+            "y.replay_id, y.reason, y.note, y.actor, y.expression FROM attempts a "
             "JOIN batches b ON b.batch_no = a.batch_no "
             "JOIN manifests m ON m.manifest_no = b.manifest_no "
+            "LEFT JOIN replays y ON y.replay_no = m.replay_no "
             "LEFT JOIN attempts f ON f.attempt_no = a.parent_attempt_no "
             "WHERE a.record_no = ? ORDER BY a.attempt_no",
             {
@@ -307,6 +345,7 @@ class _Book:
                 "manifest_artifact": _TEXT,
                 "manifest_expected": _INT,
                 "frozen_at": _TEXT,
+                **_REPLAY_SCHEMA,
             },
             (record_no,),
         )
@@ -319,6 +358,7 @@ class _Book:
             "recovery_path": row["recovery_path"],
             "follows": row["follows"],
             "custom_id": custom_id(row["batch_key"], number - row["first_attempt_no"]),
+            "replay": _replay(row),
             "manifest": {
                 "manifest_id": row["manifest_id"],
                 "digest": row["manifest_digest"],
@@ -331,6 +371,7 @@ class _Book:
                 "artifact": row["request_artifact"],
                 "offset": row["request_offset"],
                 "length": row["request_length"],
+                "pruned_at": self._pruned_at("request", row["request_artifact"]),
             },
             "batch": {
                 name: row[name]
@@ -370,7 +411,7 @@ class _Book:
         return int(rows["row"][0]) if rows.height else None
 
     def _results(self, attempt_no: int) -> list[dict[str, Any]]:
-        return self._rows(
+        rows = self._rows(
             "SELECT f.kind, f.artifact, l.line, l.line_offset, l.line_length, l.anomaly "
             "FROM attempts a JOIN result_files f ON f.batch_no = a.batch_no "
             "JOIN results l ON l.result_file_no = f.result_file_no "
@@ -386,6 +427,7 @@ class _Book:
             },
             (attempt_no,),
         )
+        return [{**row, "pruned_at": self._pruned_at("result", row["artifact"])} for row in rows]
 
     def _repairs(self, attempt_no: int) -> list[dict[str, Any]]:
         """What was mended in the form of the attempt's answer, in order."""

@@ -22,10 +22,17 @@ from pipeline_assets.account.integrity import Problem
 from pipeline_assets.account.violations import some
 from pipeline_assets.operating import operating
 from pipeline_assets.recovery.dead_letters import mend_episodes
+from resources import kept_bytes
 from resources.clock import to_text
 from resources.context import Context
 from resources.ledger.dead_letters import count_dead_letters, find_dead_letters, stale_episodes
 from resources.ledger.engine import Ledger
+from resources.ledger.erasures import (
+    came_back,
+    kept_though_erased,
+    shown_though_erased,
+    unfinished_erasures,
+)
 from resources.ledger.frames import PolarsType
 from resources.ledger.leases import LeaseHeld
 from resources.ledger.versions import FrozenVersion, list_versions
@@ -118,7 +125,7 @@ def mend(context: Context, problems: Iterable[Problem]) -> list[Problem]:
         if problem.kind == "archive_head":
             archive_repairs.mend_heads(context.ledger)
             # What was not shown had no search entry, or one that seemed to be of nothing.
-            representations.rebuild_search_entries(context.ledger)
+            representations.rebuild_search_entries(context)
         elif problem.kind == "thumbnail":
             archive_repairs.mend_thumbnails(context)
         elif problem.kind != "dead_letter_rows" or not _mend_episodes(context):
@@ -343,7 +350,7 @@ def _thumbnails(connection: Connection, context: Context) -> list[Problem]:
     lost = archive_repairs.lost_thumbnails(connection, context)
     known = lost.drop_nulls("thumbnail")["document_id"].to_list()
     gone = lost.filter(pl.col("thumbnail").is_null())
-    kept = [context.artifacts.has("source", checksum) for checksum in gone["checksum"]]
+    kept = kept_bytes.kept(connection, context.ledger, context.artifacts, gone["checksum"])
     found = []
     if known:
         found.append(
@@ -358,7 +365,7 @@ def _thumbnails(connection: Connection, context: Context) -> list[Problem]:
         (True, "tallybook doctor --fix renders them again from the kept bytes"),
         (False, "restore the artifacts folder from a backup of the state folder"),
     ):
-        names = gone.filter(pl.Series(kept, dtype=pl.Boolean) == fixable)["document_id"].to_list()
+        names = gone.filter(kept == fixable)["document_id"].to_list()
         if names:
             found.append(
                 Problem(
@@ -459,6 +466,39 @@ def _unfit_episodes(
     ]
 
 
+def _erasures(connection: Connection, context: Context) -> list[Problem]:
+    """Erasures that were interrupted, and what of erased documents is there again."""
+    ledger, store = context.ledger, context.artifacts
+    found = []
+    for name in unfinished_erasures(connection, ledger):
+        found.append(
+            Problem(
+                kind="unfinished_erasure",
+                what=f"the erasure of {name} was interrupted: files may still hold it",
+                remedy=f"tallybook erase {_word(name)} --reason TEXT --yes goes on from there",
+                fixable=False,
+            )
+        )
+    again = {
+        document
+        for document, checksum, pack in kept_though_erased(connection, ledger).iter_rows()
+        if store.has("source", checksum) or (pack is not None and store.has("text", pack))
+    }
+    again |= set(came_back(connection, ledger)["document_id"])
+    again |= set(shown_though_erased(connection, ledger))
+    if again:
+        found.append(
+            Problem(
+                kind="erased_came_back",
+                what=f"something of {len(again)} erased documents is there again: "
+                + some(sorted(again)),
+                remedy="tallybook erase DOCUMENT --reason TEXT --yes purges it again",
+                fixable=False,
+            )
+        )
+    return found
+
+
 _QUESTIONS: tuple[Callable[[Connection, Context], list[Problem]], ...] = (
     _quarantined,
     _incidents,
@@ -466,6 +506,7 @@ _QUESTIONS: tuple[Callable[[Connection, Context], list[Problem]], ...] = (
     _heads,
     _thumbnails,
     _orphans,
+    _erasures,
     _untold_alerts,
     _interrupted,
     _overdue_jobs,

@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 import msgspec
 import polars as pl
@@ -24,11 +25,14 @@ from sqlalchemy import Connection, select, update
 
 from pipeline_assets.account import representations
 from pipeline_assets.account.violations import some
-from resources.artifacts import Kind
+from resources import kept_bytes
+from resources.artifacts import GONE, ArtifactDamaged, ArtifactStore, Kind
 from resources.clock import from_text
 from resources.context import Context
 from resources.ledger.engine import Ledger
+from resources.ledger.erasures import redactions_now
 from resources.ledger.journal import verify_all
+from resources.ledger.prunes import pruned_names
 from resources.ledger.representations import (
     name_entries,
     stray_search_entries,
@@ -54,7 +58,12 @@ _NAMED: tuple[tuple[Kind, str], ...] = (
         "thumbnail",
         "SELECT DISTINCT thumbnail FROM archive_entries WHERE thumbnail <> '' AND valid_to IS NULL",
     ),
-    ("source", "SELECT DISTINCT checksum FROM records"),
+    # Of an erased document nothing is kept, unless another one has the same bytes.
+    (
+        "source",
+        "SELECT DISTINCT checksum FROM records "
+        "WHERE document_no NOT IN (SELECT document_no FROM erasures)",
+    ),
     ("manifest", "SELECT artifact FROM manifests"),
     ("request", "SELECT request_artifact FROM batches"),
     ("request", "SELECT request_artifact FROM canaries"),
@@ -97,6 +106,7 @@ def diagnose(context: Context) -> list[Problem]:
     with context.ledger.read() as connection:
         found += _search(connection, context.ledger)
         found += _missing_artifacts(connection, context)
+        found += _redactions(connection, context)
         found += _journal(connection, context.ledger)
     return found
 
@@ -114,7 +124,7 @@ def fix(context: Context, problems: Iterable[Problem]) -> list[Problem]:
                 if isinstance(path, Path):
                     path.unlink(missing_ok=True)
         elif problem.kind == "search_entries":
-            representations.rebuild_search_entries(context.ledger)
+            representations.rebuild_search_entries(context)
         else:
             continue
         mended.append(problem)
@@ -277,9 +287,10 @@ def _missing_artifacts(connection: Connection, context: Context) -> list[Problem
             missing.setdefault("result", set()).add(digest)
     for kind, sql in _NAMED:
         digests = context.ledger.dialect.fetch(connection, sql, {"digest": pl.String})["digest"]
-        for digest in digests:
-            if not context.artifacts.has(kind, digest):
-                missing.setdefault(kind, set()).add(digest)
+        for digest in digests.filter(~_in_store(connection, context, kind, digests)):
+            missing.setdefault(kind, set()).add(digest)
+    for kind, digest in pruned_names(connection, context.ledger).select("kind", "digest").rows():
+        missing.get(kind, set()).discard(digest)
     return [
         Problem(
             kind="missing_artifact",
@@ -289,7 +300,60 @@ def _missing_artifacts(connection: Connection, context: Context) -> list[Problem
             fixable=False,
         )
         for kind, digests in sorted(missing.items())
+        if digests
     ]
+
+
+def _in_store(
+    connection: Connection, context: Context, kind: Kind, digests: pl.Series
+) -> pl.Series:
+    if kind == "source":
+        return kept_bytes.kept(connection, context.ledger, context.artifacts, digests)
+    return pl.Series([context.artifacts.has(kind, one) for one in digests], dtype=pl.Boolean)
+
+
+def _redactions(connection: Connection, context: Context) -> list[Problem]:
+    """Files that are not what their erasures left of them, by the ledger and by their sidecar.
+
+    A file that was changed, with a sidecar made to fit it, is seen here: the ledger knows better.
+    """
+    store = context.artifacts
+    left = {
+        (cast("Kind", kind), digest): present
+        for kind, digest, present in redactions_now(connection, context.ledger).iter_rows()
+    }
+    touched = {*store.redacted(), *(name for name, present in left.items() if present != GONE)}
+    wrong = [
+        digest[:12]
+        for kind, digest in touched
+        if store.has(kind, digest) and not _as_left(store, kind, digest, left.get((kind, digest)))
+    ]
+    if not wrong:
+        return []
+    return [
+        Problem(
+            kind="redaction",
+            what=f"{len(wrong)} artifacts are not what an erasure left of them: "
+            + some(sorted(wrong)),
+            remedy="if they were restored from a backup, erase the documents again (tallybook "
+            "erase); else they were changed outside Tallybook: restore them from a backup first",
+            fixable=False,
+        )
+    ]
+
+
+def _as_left(store: ArtifactStore, kind: Kind, digest: str, present: str | None) -> bool:
+    """Is a file what the ledger says that an erasure left of it?"""
+    try:
+        beside = store.sidecar(kind, digest)
+        if beside is not None and beside.before is not None:
+            # An erasure was interrupted here, which is told by itself: it may be either.
+            store.verify(kind, digest)
+            return True
+    except ArtifactDamaged:
+        return False
+    named = None if beside is None else beside.present
+    return present is not None and named == present == store.present_digest(kind, digest)
 
 
 def _journal(connection: Connection, ledger: Ledger) -> list[Problem]:

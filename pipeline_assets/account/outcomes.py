@@ -12,9 +12,9 @@ from typing import Any
 import polars as pl
 from sqlalchemy import Connection
 
-from pipeline_assets.account.known_version import KnownVersion, known_version
 from pipeline_assets.account.shards import is_one_of, shards
 from pipeline_assets.account.standing import PENDING, present_keys, standings_of
+from pipeline_assets.known_version import KnownVersion, known_version
 from resources.context import Context
 from resources.ledger.engine import Ledger
 
@@ -35,7 +35,9 @@ def outcomes(context: Context, key: str) -> Iterator[dict[str, Any]]:
     version = known_version(context, key)
     ledger = context.ledger
     with ledger.read() as connection:
-        for part in shards(context, present_keys(connection, ledger), "document_id"):
+        for part in shards(
+            context, present_keys(connection, ledger, version.workload), "document_id"
+        ):
             yield from _rows(connection, ledger, version, part["document_no"])
 
 

@@ -15,10 +15,11 @@ from sqlalchemy import Connection
 from pipeline_assets.account.documents import find_document
 from pipeline_assets.account.explain import explain
 from pipeline_assets.account.export import entry_of
-from pipeline_assets.account.known_version import known_version
+from pipeline_assets.known_version import known_version
 from resources.access import read_page_texts
 from resources.clock import to_text
 from resources.context import Context
+from resources.ledger.erasures import erasure_of
 
 _SHOWN_SCHEMA = {"entry_no": pl.Int64, "version_no": pl.Int64, "valid_to": pl.String}
 
@@ -40,6 +41,16 @@ class NotPublishedThen(LookupError):
         super().__init__(
             f"{document_id} was not published at {to_text(at)}{_under(key)}. `tallybook explain "
             f"{document_id!r}` shows when it was."
+        )
+
+
+class DocumentErased(LookupError):
+    """The document was erased: nothing of what it ever showed is kept."""
+
+    def __init__(self, document_id: str, at: str) -> None:
+        super().__init__(
+            f"{document_id} was erased at {at}: nothing of what it showed is kept. `tallybook "
+            f"explain {document_id!r}` says why."
         )
 
 
@@ -87,10 +98,14 @@ def published_entry(
         MalformedVersionKey, VersionNeverUsed: there is no such version here.
         NotPublished: it has no visible entry.
         NotPublishedThen: it had none at that time.
+        DocumentErased: what it showed was erased.
     """
     found = find_document(context, document)
     number = None if key is None else known_version(context, key).version_no
     with context.ledger.read() as connection:
+        erased = erasure_of(connection, found.document_no)
+        if erased is not None:
+            raise DocumentErased(found.document_id, erased.begun_at)
         shown = (
             _visible(connection, context, found.document_no)
             if as_of is None

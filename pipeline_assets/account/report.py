@@ -15,9 +15,9 @@ import msgspec
 import polars as pl
 from sqlalchemy import Connection, insert, select
 
-from pipeline_assets.account.known_version import KnownVersion, known_version
 from pipeline_assets.account.standing import count_standings
 from pipeline_assets.account.violations import find_violations
+from pipeline_assets.known_version import KnownVersion, known_version
 from pipeline_assets.quality.error_rates import SampleSummary, sample_summary
 from resources.context import Context
 from resources.ledger.engine import Ledger

@@ -10,8 +10,10 @@ import polars as pl
 from sqlalchemy import Connection
 
 from pipeline_assets.account.shards import MAX_SHARD, is_one_of
+from pipeline_assets.workloads.fields import searched_of
+from resources.context import Context
 from resources.ledger.archive import lock_archive
-from resources.ledger.archive_content import search_entries_of
+from resources.ledger.archive_content import search_entries_by_workload
 from resources.ledger.engine import Ledger
 from resources.ledger.representations import stray_search_entries, unsearchable_entries
 
@@ -27,8 +29,13 @@ def without_thumbnail(connection: Connection, ledger: Ledger) -> pl.DataFrame:
     ).sort("document_id")
 
 
-def rebuild_search_entries(ledger: Ledger) -> int:
-    """Make missing search entries again and drop stray ones; returns how many of both."""
+def rebuild_search_entries(context: Context) -> int:
+    """Make missing search entries again and drop stray ones; returns how many of both.
+
+    Raises:
+        UnknownWorkload: an entry's workload is not installed; nothing was changed.
+    """
+    ledger = context.ledger
     with ledger.write() as connection:
         # Whoever publishes waits: nothing that is read here is out of date when it is written.
         lock_archive(connection, ledger)
@@ -38,15 +45,16 @@ def rebuild_search_entries(ledger: Ledger) -> int:
             ledger.dialect.drop_search(connection, "stage_stray")
         missing = unsearchable_entries(connection, ledger)
         for part in missing.iter_slices(MAX_SHARD):
-            ledger.dialect.add_search(connection, _entries(connection, ledger, part["entry_no"]))
+            ledger.dialect.add_search(connection, _entries(connection, context, part["entry_no"]))
     return stray.height + missing.height
 
 
-def _entries(connection: Connection, ledger: Ledger, numbers: pl.Series) -> pl.DataFrame:
-    stored = ledger.dialect.fetch(
+def _entries(connection: Connection, context: Context, numbers: pl.Series) -> pl.DataFrame:
+    stored = context.ledger.dialect.fetch(
         connection,
-        "SELECT entry_no, content FROM archive_entries "  # noqa: S608 - integers only
-        f"WHERE {is_one_of('entry_no', numbers)}",
-        {"entry_no": pl.Int64, "content": pl.String},
+        "SELECT e.entry_no, v.workload, e.content FROM archive_entries e "  # noqa: S608
+        "JOIN processing_versions v ON v.version_no = e.version_no "
+        f"WHERE {is_one_of('e.entry_no', numbers)}",
+        {"entry_no": pl.Int64, "workload": pl.String, "content": pl.String},
     )
-    return search_entries_of(stored)
+    return search_entries_by_workload(stored, searched_of(context.settings))

@@ -1,4 +1,4 @@
-"""Where every document that the source holds now stands under a version.
+"""Where every document that a workload's sources hold now stands under a version.
 
 Belongs here: the one statement that says so, and its counts. Everything else of this stage that
 speaks of present documents builds on it, so that no two answers can differ.
@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import polars as pl
 from sqlalchemy import Connection
 
-from pipeline_assets.account.known_version import KnownVersion
 from pipeline_assets.account.shards import is_one_of
+from pipeline_assets.known_version import KnownVersion
 from resources.ledger.engine import Ledger
 
 EXCLUDED = "excluded"
@@ -27,6 +27,7 @@ UNKNOWN = "unknown"
 _FROM = """
 FROM source_entries e
 JOIN documents d ON d.document_no = e.document_no
+JOIN sources c ON c.source_no = d.source_no AND c.workload = ?
 LEFT JOIN source_versions v ON v.source_version_no = e.source_version_no
 LEFT JOIN records r ON r.version_no = ? AND r.source_version_no = e.source_version_no
 LEFT JOIN record_state s ON s.record_no = r.record_no
@@ -85,14 +86,14 @@ class Standings:
 
 
 def count_standings(connection: Connection, ledger: Ledger, version: KnownVersion) -> Standings:
-    """Count the present documents of every source by where they stand."""
+    """Count the present documents of the workload's sources by where they stand."""
     counted = ledger.dialect.fetch(
         connection,
         f"SELECT {_STATE} AS state, {_REASON} AS reason, COUNT(*), "
         "COUNT(CASE WHEN r.record_no IS NOT NULL AND x.reason IS NOT NULL THEN 1 END) "
         f"{_FROM} {_OPEN} GROUP BY 1, 2",
         {"state": pl.String, "reason": pl.String, "documents": pl.Int64, "doubled": pl.Int64},
-        (version.version_no, version.version_no),
+        (version.workload, version.version_no, version.version_no),
     ).sort("state", "reason")
     states: dict[str, int] = {}
     excluded: dict[str, int] = {}
@@ -113,13 +114,16 @@ def count_standings(connection: Connection, ledger: Ledger, version: KnownVersio
     )
 
 
-def present_keys(connection: Connection, ledger: Ledger) -> pl.DataFrame:
-    """document_no and document_id of every present document."""
+def present_keys(connection: Connection, ledger: Ledger, workload: str) -> pl.DataFrame:
+    """document_no and document_id of every present document of a workload's sources."""
     return ledger.dialect.fetch(
         connection,
         "SELECT d.document_no, d.document_id FROM source_entries e "
-        "JOIN documents d ON d.document_no = e.document_no WHERE e.to_snapshot IS NULL",
+        "JOIN documents d ON d.document_no = e.document_no "
+        "JOIN sources c ON c.source_no = d.source_no AND c.workload = ? "
+        "WHERE e.to_snapshot IS NULL",
         {"document_no": pl.Int64, "document_id": pl.String},
+        (workload,),
     )
 
 
@@ -134,5 +138,5 @@ def standings_of(
         f"{_FROM} LEFT JOIN parses p ON p.checksum = v.checksum AND p.parser_key = ? "
         f"{_OPEN} AND {is_one_of('e.document_no', numbers)}",
         STANDING_SCHEMA,
-        (version.version_no, version.version_no, version.parser_key),
+        (version.workload, version.version_no, version.version_no, version.parser_key),
     ).sort("document_id")

@@ -15,9 +15,9 @@ import polars as pl
 from sqlalchemy import Connection
 
 from pipeline_assets.account.hold_facts import BreakerFacts, HoldFacts, QueueFacts, hold_facts
-from pipeline_assets.account.known_version import KnownVersion, known_version
 from pipeline_assets.account.shards import is_one_of
 from pipeline_assets.account.standing import Standings, count_standings
+from pipeline_assets.known_version import KnownVersion, known_version
 from pipeline_assets.operating import operating
 from pipeline_assets.quality.error_rates import SampleSummary, sample_summary
 from resources.clock import from_text
@@ -32,6 +32,8 @@ OPEN_STATES = ("queued", "prepared", "submitted", "collected", "accepted", "retr
 PERSON_STATES = ("awaiting_review", "dead_letter")
 """Record states that only a person moves on."""
 PERSON_BATCHES = ("quarantined", "incident")
+AWAITING_APPROVAL = "awaiting_approval"
+"""The exclusion that ends when somebody approves the document, or does not."""
 _ENDED_BATCHES = (*COMPLETE, "cancelled")
 _BEFORE = {
     "recorded": (),
@@ -206,6 +208,10 @@ def what_waits(
         for state in PERSON_BATCHES
         if batches.get(state)
     ]
+    if standings.excluded.get(AWAITING_APPROVAL):
+        found.append(
+            Waiting(AWAITING_APPROVAL, standings.excluded[AWAITING_APPROVAL], by_person=True)
+        )
     if failed_canaries and batches.get("prepared"):
         found.append(Waiting("canary failed", failed_canaries, by_person=True))
     if version_state == "held":
@@ -242,11 +248,13 @@ def _parsed(connection: Connection, ledger: Ledger, version: KnownVersion) -> in
     return ledger.dialect.fetch(
         connection,
         "SELECT COUNT(*) FROM source_entries e "
+        "JOIN documents d ON d.document_no = e.document_no "
+        "JOIN sources c ON c.source_no = d.source_no AND c.workload = ? "
         "JOIN source_versions v ON v.source_version_no = e.source_version_no "
         "JOIN parses p ON p.checksum = v.checksum AND p.parser_key = ? "
         "WHERE e.to_snapshot IS NULL AND p.excluded IS NULL",
         {"n": pl.Int64},
-        (version.parser_key,),
+        (version.workload, version.parser_key),
     ).item()
 
 

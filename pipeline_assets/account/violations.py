@@ -10,8 +10,8 @@ import polars as pl
 from sqlalchemy import Connection
 
 from pipeline_assets.account import representations
-from pipeline_assets.account.known_version import KnownVersion
 from pipeline_assets.account.standing import UNKNOWN, Standings
+from pipeline_assets.known_version import KnownVersion
 from resources.ledger.batches import COMPLETE
 from resources.ledger.engine import Ledger
 from resources.ledger.representations import (
@@ -111,8 +111,12 @@ _COUNTS = (
         "{n} archive entries are of records that were never published",
         "SELECT COUNT(*) FROM archive_entries e "
         "LEFT JOIN record_state s ON s.record_no = e.record_no "
+        # What was published stays visible while a replay asks again, and whatever comes of it.
         "WHERE e.version_no = ? AND e.valid_to IS NULL "
-        "AND (s.state IS NULL OR s.state <> 'published')",
+        "AND (s.state IS NULL OR s.state = 'withdrawn' OR (s.state <> 'published' "
+        "AND COALESCE((SELECT m.to_state FROM move_members k "
+        "JOIN moves m ON m.move_no = k.move_no WHERE k.record_no = e.record_no "
+        "AND m.from_state = 'published' ORDER BY m.move_no DESC LIMIT 1), '') <> 'prepared'))",
     ),
 )
 _LOOSE_DISPOSITIONS = (

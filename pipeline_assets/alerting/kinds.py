@@ -136,6 +136,11 @@ KINDS: MappingProxyType[str, AlertKind] = MappingProxyType(
             "The version is held, because the provider refuses its jobs.",
             "tallybook status --version {version}",
         ),
+        "reviews_aging": AlertKind(
+            "warn",
+            "A review has been open for too long.",
+            "tallybook review list --version {version}",
+        ),
         "run_failed": AlertKind(
             "warn",
             "A run of Dagster failed, and none of its kind has succeeded since.",
@@ -145,6 +150,26 @@ KINDS: MappingProxyType[str, AlertKind] = MappingProxyType(
             "page",
             "The provider has two jobs for one batch, and may bill both.",
             "tallybook batch show {subject}",
+        ),
+        "source_events": AlertKind(
+            "warn",
+            "Events of a queue were given up, so documents that they name were not looked at.",
+            "tallybook sources events --source {subject}",
+        ),
+        "source_silent": AlertKind(
+            "warn",
+            "Automation is on, and has not looked at a source for too long.",
+            "tallybook automation status",
+        ),
+        "source_unreadable": AlertKind(
+            "warn",
+            "A source cannot be listed, so nothing is known of its documents now.",
+            "tallybook sources list",
+        ),
+        "stuck_work": AlertKind(
+            "warn",
+            "Work of the version stands still, and nothing moves it by itself.",
+            "tallybook status --version {version}",
         ),
         "unknown_status": AlertKind(
             "warn",

@@ -161,7 +161,7 @@ def _judge_rules(
             "checksum": [
                 hashlib.sha256(document.name.encode()).hexdigest() for document in documents
             ],
-            "language": [document.expect_language for document in documents],
+            "language": [document.language for document in documents],
             "languages": [""] * len(documents),
             "page_count": [len(document.pages) for document in documents],
         },

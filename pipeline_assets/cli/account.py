@@ -19,6 +19,7 @@ DONE, BROKEN, WAITS = 0, 1, 3
 _FOR = {
     "awaiting_review": ("record", "for a reviewer (stopped by a rule or an uncertain field)"),
     "dead_letter": ("record", "for its owner (failed for good)"),
+    "awaiting_approval": ("document", "for approval (tallybook sources waiting)"),
     "canary failed": ("canary", "for an operator (nothing is sent until it is dropped)"),
     "batch quarantined": ("batch", "for an operator (the provider may have it or not)"),
     "batch incident": ("batch", "for an operator (results do not add up to the manifest)"),
@@ -91,13 +92,16 @@ def rate_sentence(rate: float | None, low: float | None, high: float | None) -> 
     return f"{rate:.1%} (95 % interval: {low:.1%} to {high:.1%})"
 
 
-def next_steps(status: Status, settings: Settings, examples: dict[str, str]) -> list[str]:
+def next_steps(
+    status: Status, settings: Settings, examples: dict[str, str], word: str = "WORD"
+) -> list[str]:
     """Commands to type next.
 
     Args:
         status: where the version stands.
         settings: whose state folder and version the commands name where they are not the default.
         examples: state → id of a document in it.
+        word: something that a search finds.
     """
     options = options_of(settings)
     steps = []
@@ -111,7 +115,7 @@ def next_steps(status: Status, settings: Settings, examples: dict[str, str]) -> 
     if status.states.get("published"):
         if "published" in examples:
             steps.append(output.command("show", examples["published"], *options))
-        steps.append(output.command("search", "manual", *options_of(settings, version=False)))
+        steps.append(output.command("search", word, *options_of(settings, version=False)))
         steps.append(output.command("export", "--output", "archive.jsonl", *options))
     return steps
 

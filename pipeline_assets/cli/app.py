@@ -21,24 +21,30 @@ from typer.main import get_command
 from pipeline_assets.cli import (
     about,
     alerts,
+    automation,
     batch,
+    blame,
     canary,
     compare,
     dead_letter,
     doctor,
+    erase,
     explain,
     export,
     operating,
     outcomes,
     outlets,
     promote,
+    prune,
     quality,
+    replay,
     report,
     review,
     rollback,
     run,
     search,
     show,
+    sources,
     status,
     versions,
 )
@@ -62,24 +68,31 @@ for _module, _name in (
     (search, "search"),
     (show, "show"),
     (explain, "explain"),
+    (replay, "replay"),
     (promote, "promote"),
     (rollback, "rollback"),
     (export, "export"),
     (compare, "compare"),
+    (blame, "blame"),
     (versions, "versions"),
+    (erase, "erase"),
+    (prune, "prune"),
     (doctor, "doctor"),
     (about, "about"),
 ):
     app.command(_name)(getattr(_module, f"{_name}_command"))
+app.command("replays")(replay.replays_command)
 app.command("hold")(operating.hold_command)
 app.command("release")(operating.release_command)
 app.add_typer(alerts.alerts_app, name="alerts")
+app.add_typer(automation.automation_app, name="automation")
 app.add_typer(batch.batch_app, name="batch")
 app.add_typer(canary.canary_app, name="canary")
 app.add_typer(dead_letter.dead_letter_app, name="dead-letter")
 app.add_typer(outlets.outlets_app, name="outlets")
 app.add_typer(quality.quality_app, name="quality")
 app.add_typer(review.review_app, name="review")
+app.add_typer(sources.sources_app, name="sources")
 app.add_typer(operating.settings_app, name="settings")
 
 

@@ -57,12 +57,11 @@ def compare_command(
     character by character, "form" the same words written otherwise.
     """
     from pipeline_assets.cli import output
-    from pipeline_assets.compare.compare import compare_versions, read_conditions
+    from pipeline_assets.compare.compare import compare_versions
 
-    conditions = read_conditions(where or [])
     settings = make_settings(state=state)
     with open_existing(settings) as context:
-        found = compare_versions(context, first, second, where=conditions, limit=limit)
+        found = compare_versions(context, first, second, where=where or (), limit=limit)
         now = context.clock()
     if html is not None:
         _write(html.expanduser(), found, output.local_datetime(now), force=force)
@@ -88,26 +87,27 @@ def _write(file: Path, found: Comparison, made_at: str, *, force: bool) -> None:
 
 def _print(found: Comparison) -> None:
     from pipeline_assets.cli import output
-    from pipeline_assets.compare.fields import FIELDS, OUTCOMES
+    from pipeline_assets.compare.fields import OUTCOMES
     from pipeline_assets.compare.html import different, summary
 
     output.say(*summary(found))
     if not found.both:
         return
+    names = list(found.labels)
     output.table(
         "By field",
         ("field", *OUTCOMES),
-        ((name, *(found.fields[name][outcome] for outcome in OUTCOMES)) for name in FIELDS),
+        ((name, *(found.fields[name][outcome] for outcome in OUTCOMES)) for name in names),
     )
     output.table(
         "By slice: documents with another value",
-        ("slice", "documents", "changed", *FIELDS),
+        ("slice", "documents", "changed", *names),
         (
             (
                 name,
                 counts["documents"],
                 counts["changed"],
-                *(different(counts["fields"][field]) for field in FIELDS),
+                *(different(counts["fields"][field]) for field in names),
             )
             for name, counts in found.slices.items()
         ),
@@ -116,8 +116,8 @@ def _print(found: Comparison) -> None:
     if shown:
         output.table(
             "Documents",
-            ("document", *FIELDS),
-            ((entry.document_id, *(entry.outcomes[name] for name in FIELDS)) for entry in shown),
+            ("document", *names),
+            ((entry.document_id, *(entry.outcomes[name] for name in names)) for entry in shown),
         )
     if found.matching > len(shown):
         output.say(

@@ -11,6 +11,7 @@ interface; Dagster's own log lines stay off the terminal and are in the run's ev
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import dagster as dg
@@ -38,6 +39,7 @@ __all__ = [
     "close_leftover_runs",
     "leftover_runs",
     "open_instance",
+    "run_job",
     "run_version",
 ]
 
@@ -79,18 +81,46 @@ def run_version(
         clock: the time.
 
     Raises:
+        see `run_job`.
+    """
+    scan = {"source_documents": {"config": {"source_moved": source_moved}}}
+    return run_job(settings, key, process_version.name, scan, progress=progress, clock=clock)
+
+
+def run_job(
+    settings: Settings,
+    key: str,
+    job: str,
+    ops: Mapping[str, object],
+    *,
+    run_id: str | None = None,
+    progress: Progress | None = None,
+    clock: Clock = system_clock,
+) -> RunOutcome:
+    """Run one job for one processing version in this process.
+
+    Args:
+        settings: where things are.
+        key: the processing version.
+        job: the job's name.
+        ops: configuration by asset.
+        run_id: Dagster's id of the run; made now by default.
+        progress: where the stages tell how far they are.
+        clock: the time.
+
+    Raises:
         MalformedVersionKey, UnknownVersion, InvalidSpec: there is no such version; nothing ran.
         InstanceUnusable: Dagster's storage does not work.
         KeyboardInterrupt: the run was interrupted; it is closed.
         Exception: a mistake in the code, as it was raised; the run is marked as failed.
     """
     find_spec(key, settings.spec_folders)
+    run_id = run_id or str(uuid.uuid4())
     try:
         with open_instance(settings) as instance, told(instance_home(settings)):
             closed = tuple(close_leftovers(instance, clock()))
             register(instance, [key])
-            run_id = str(uuid.uuid4())
-            error_line = _execute(settings, instance, run_id, key, source_moved, progress)
+            error_line = _execute(settings, instance, run_id, key, job, ops, progress)
     except StepBroke as broken:
         raise broken.error from None
     except dg.DagsterExecutionInterruptedError as error:
@@ -103,16 +133,16 @@ def _execute(
     instance: dg.DagsterInstance,
     run_id: str,
     key: str,
-    source_moved: bool,
+    job_name: str,
+    ops: Mapping[str, object],
     progress: Progress | None,
 ) -> str | None:
     """Run the job; what went wrong, if it is something that a person is told."""
     definitions = build_definitions(settings, progress=progress)
-    job = definitions.resolve_job_def(process_version.name)
-    scan = {"source_documents": {"config": {"source_moved": source_moved}}}
+    job = definitions.resolve_job_def(job_name)
     try:
         job.execute_in_process(
-            run_config={**_QUIET, "ops": scan},
+            run_config={**_QUIET, "ops": dict(ops)},
             instance=instance,
             partition_key=key,
             tags=process_tags(this_process(), run_id),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from pipeline_assets.account.known_version import KnownVersion
+    from pipeline_assets.known_version import KnownVersion
     from pipeline_assets.recovery.dead_letter_choice import Selection
     from pipeline_assets.recovery.dead_letters import Change
     from resources.context import Context
@@ -201,7 +201,7 @@ def assign_command(
 
 
 def _version(context: Context, key: str) -> KnownVersion:
-    from pipeline_assets.account.known_version import known_version
+    from pipeline_assets.known_version import known_version
 
     return known_version(context, key)
 

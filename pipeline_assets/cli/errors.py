@@ -58,8 +58,11 @@ def known_message(error: Exception) -> str | None:
 
 def _told_by_themselves() -> tuple[type[Exception], ...]:
     from pipeline_assets.account.documents import AmbiguousDocument, UnknownDocument
+    from pipeline_assets.account.field_provenance_model import AnswerUnknown, NoSuchEntry
+    from pipeline_assets.account.known_workload import SeveralWorkloads, WorkloadNeverUsed
     from pipeline_assets.account.moments import UnreadableMoment
     from pipeline_assets.account.published import (
+        DocumentErased,
         NoSuchPage,
         NoText,
         NotPublished,
@@ -68,19 +71,26 @@ def _told_by_themselves() -> tuple[type[Exception], ...]:
     from pipeline_assets.account.search import NothingToSearchFor
     from pipeline_assets.account.whole_file import FileRefused
     from pipeline_assets.alerting.channels import NoChannel
+    from pipeline_assets.approval.errors import ApprovalError
+    from pipeline_assets.automation.switches import NoSuchSwitch
     from pipeline_assets.cli.alerts import NoOpenAlert, NoReason
     from pipeline_assets.cli.operating import NotInState
     from pipeline_assets.cli.options import NothingHere
     from pipeline_assets.cli.outlets import NothingToRetry
+    from pipeline_assets.cli.replay import DocumentsUnreadable
     from pipeline_assets.cli.run import RunFailed
     from pipeline_assets.cli.run_lock import StateInUse
-    from pipeline_assets.compare.compare import SameVersion, UnclearCondition
+    from pipeline_assets.cli.source_events import EventsUnnamed
+    from pipeline_assets.compare.compare import OtherWorkload, SameVersion, UnclearCondition
+    from pipeline_assets.erasure.plan import ErasureRefused, NotConfirmed
     from pipeline_assets.expected_errors import EXPECTED_ERRORS
     from pipeline_assets.outlets.http import NoOutlet
     from pipeline_assets.publish.rollback import NoSuchArchiveVersion, NotShowable
     from pipeline_assets.recovery import dead_letter_choice, dead_letters
+    from pipeline_assets.retention.policy import UnknownWhat
     from pipeline_assets.review.errors import ReviewError
     from resources.ledger.moves import MoveRefused, StateChanged
+    from resources.ledger.source_events import EventsNotOpen
 
     # Dagster takes a second to import; who never imported it cannot have met its error.
     dagster_instance = sys.modules.get("pipeline_assets.cli.dagster_instance")
@@ -94,6 +104,13 @@ def _told_by_themselves() -> tuple[type[Exception], ...]:
         dead_letters.OwnerRefused,
         dead_letters.ReasonMissing,
         AmbiguousDocument,
+        AnswerUnknown,
+        ApprovalError,
+        DocumentErased,
+        DocumentsUnreadable,
+        ErasureRefused,
+        EventsNotOpen,
+        EventsUnnamed,
         FileRefused,
         MoveRefused,
         NoChannel,
@@ -101,23 +118,30 @@ def _told_by_themselves() -> tuple[type[Exception], ...]:
         NoOutlet,
         NoReason,
         NoSuchArchiveVersion,
+        NoSuchEntry,
         NoSuchPage,
+        NoSuchSwitch,
         NoText,
+        NotConfirmed,
         NotPublished,
         NotPublishedThen,
         NotShowable,
         NothingHere,
         NothingToRetry,
         NothingToSearchFor,
+        OtherWorkload,
         NotInState,
         ReviewError,
         RunFailed,
         SameVersion,
+        SeveralWorkloads,
         StateChanged,
         StateInUse,
         UnclearCondition,
         UnknownDocument,
+        UnknownWhat,
         UnreadableMoment,
+        WorkloadNeverUsed,
     )
 
 

@@ -52,6 +52,8 @@ def _print(story: Explanation) -> None:
             ("in the source now", "yes" if story.present else "no"),
         ]
     )
+    if story.erasure is not None:
+        _print_erasure(story.erasure)
     _print_source(story.source)
     _print_parse(story.parse)
     if story.exclusion is not None:
@@ -64,6 +66,30 @@ def _print(story: Explanation) -> None:
     if not story.publications:
         output.heading("Publication")
         output.say("  none")
+
+
+def _print_erasure(erasure: dict[str, Any]) -> None:
+    from pipeline_assets.cli import output
+
+    output.heading("Erased")
+    output.facts(
+        [
+            ("because", erasure["reason"]),
+            ("by", erasure["actor"]),
+            ("begun", output.local(erasure["begun_at"])),
+            (
+                "finished",
+                output.local(erasure["finished_at"]) or "not yet: files may still hold it",
+            ),
+        ],
+        2,
+    )
+
+
+def _told_pruned(at: str | None) -> str:
+    from pipeline_assets.cli import output
+
+    return "" if at is None else f", pruned by policy at {output.local(at)}"
 
 
 def _print_source(source: dict[str, Any]) -> None:
@@ -122,6 +148,7 @@ def _print_record(record: dict[str, Any]) -> None:
             ("state", record["state"]),
             ("operation", record["operation"]),
             ("made because", record["replay_reason"]),
+            *_told_replay(record["replay"]),
             ("source checksum", record["source_checksum"]),
             ("called in requests", record["reference"]),
             ("not before", output.local(record["not_before"])),
@@ -139,6 +166,16 @@ def _print_record(record: dict[str, Any]) -> None:
         )
 
 
+def _told_replay(replay: dict[str, Any] | None) -> list[tuple[str, object]]:
+    """The replay that asked for a record or an attempt, and its filter."""
+    if replay is None:
+        return []
+    return [
+        ("replay", f"{replay['id']}, {replay['reason']} by {replay['actor']}: {replay['note']}"),
+        ("replayed where", replay["expression"]),
+    ]
+
+
 def _print_attempt(attempt: dict[str, Any]) -> None:
     from pipeline_assets.cli import output
 
@@ -147,6 +184,7 @@ def _print_attempt(attempt: dict[str, Any]) -> None:
     after = "" if attempt["follows"] is None else f", after attempt {attempt['follows']}"
     output.heading(f"Attempt {attempt['ordinal']} ({attempt['recovery_path']}{after})")
     rows: list[tuple[str, object]] = [
+        *_told_replay(attempt["replay"]),
         (
             "manifest",
             f"{manifest['manifest_id']}, row {manifest['row']} of {manifest['expected']}, "
@@ -156,7 +194,7 @@ def _print_attempt(attempt: dict[str, Any]) -> None:
         (
             "request",
             f"digest {request['digest']}, bytes {request['offset']}+{request['length']} of "
-            f"{request['artifact']}",
+            f"{request['artifact']}{_told_pruned(request['pruned_at'])}",
         ),
         ("custom id", attempt["custom_id"]),
         (
@@ -170,7 +208,9 @@ def _print_attempt(attempt: dict[str, Any]) -> None:
         (
             "result line",
             f"line {line['line']}, bytes {line['offset']}+{line['length']} of {line['kind']} "
-            f"{line['artifact']}" + (f" ({line['anomaly']})" if line["anomaly"] else ""),
+            f"{line['artifact']}"
+            + (f" ({line['anomaly']})" if line["anomaly"] else "")
+            + _told_pruned(line["pruned_at"]),
         )
         for line in attempt["results"]
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -13,10 +13,14 @@ from pipeline_assets.cli.options import (
     JsonOption,
     StateOption,
     VersionOption,
+    WorkloadOption,
     counted,
     make_settings,
     open_existing,
 )
+
+if TYPE_CHECKING:
+    from pipeline_assets.workloads.fields import Fields
 
 Format = Literal["jsonl", "parquet", "csv"]
 _BY_ENDING: dict[str, Format] = {".parquet": "parquet", ".csv": "csv"}
@@ -58,6 +62,7 @@ def export_command(
             show_default=False,
         ),
     ] = None,
+    workload: WorkloadOption = None,
     version: VersionOption = None,
     state: StateOption = None,
     json: JsonOption = False,
@@ -65,12 +70,13 @@ def export_command(
     """Give every published document with its evidence and provenance, sorted by document_id.
 
     Without --version, entries of all processing versions. --json is the same as --format jsonl.
-    CSV is flat, without evidence; a value that a spreadsheet would take for a formula gets an
-    apostrophe before it.
+    Parquet and CSV have the columns of one workload. CSV is flat, without evidence; a value that
+    a spreadsheet would take for a formula gets an apostrophe before it.
     """
-    from pipeline_assets.account.export import export_entries
+    from pipeline_assets.account.export import export_entries, exported_workload
     from pipeline_assets.account.moments import parse_moment
     from pipeline_assets.cli import output
+    from pipeline_assets.workloads.fields import fields_of
 
     chosen = _format(form, to, json)
     if raw and chosen != "csv":
@@ -78,11 +84,15 @@ def export_command(
     moment = None if as_of is None else parse_moment(as_of)
     settings = make_settings(state=state, version=version)
     with open_existing(settings) as context:
-        rows = export_entries(context, version, moment)
+        fields: Fields = ()
+        if chosen != "jsonl":
+            workload = exported_workload(context, version, moment, workload)
+            fields = fields_of(settings, workload)
+        rows = export_entries(context, version, moment, workload)
         if to is None:
-            _print(rows, chosen, raw=raw)
+            _print(rows, chosen, fields, raw=raw)
             return 0
-        written = _write(to.expanduser(), rows, chosen, force=force, raw=raw)
+        written = _write(to.expanduser(), rows, chosen, fields, force=force, raw=raw)
     output.say(f"{counted(written, 'document')} written to {to}")
     return 0
 
@@ -97,7 +107,7 @@ def _format(given: Format | None, to: Path | None, json: bool) -> Format:
     return given or "jsonl"
 
 
-def _print(rows: Iterable[dict[str, Any]], form: Format, *, raw: bool) -> None:
+def _print(rows: Iterable[dict[str, Any]], form: Format, fields: Fields, *, raw: bool) -> None:
     from pipeline_assets.account.export_tables import csv_lines
     from pipeline_assets.account.plain_text import lines
     from pipeline_assets.cli import output
@@ -107,7 +117,7 @@ def _print(rows: Iterable[dict[str, Any]], form: Format, *, raw: bool) -> None:
         return
     # What may move a terminal's cursor is escaped there alone: a pipe gets the values as they are.
     on_terminal = sys.stdout.isatty()
-    for line in csv_lines(rows, raw=raw):
+    for line in csv_lines(rows, fields, raw=raw):
         output.say_text(f"{lines(line.removesuffix(_END))}{_END}" if on_terminal else line)
 
 
@@ -115,7 +125,13 @@ _END = "\r\n"
 
 
 def _write(
-    file: Path, rows: Iterable[dict[str, Any]], form: Format, *, force: bool, raw: bool
+    file: Path,
+    rows: Iterable[dict[str, Any]],
+    form: Format,
+    fields: Fields,
+    *,
+    force: bool,
+    raw: bool,
 ) -> int:
     from pipeline_assets.account.export_tables import csv_lines, write_parquet
     from pipeline_assets.account.whole_file import whole_file
@@ -123,10 +139,10 @@ def _write(
 
     with whole_file(file, force=force) as fresh:
         if form == "parquet":
-            return write_parquet(rows, fresh)
+            return write_parquet(rows, fresh, fields)
         if form == "csv":
             # The first line holds the names of the columns.
-            return _write_text(fresh, csv_lines(rows, raw=raw)) - 1
+            return _write_text(fresh, csv_lines(rows, fields, raw=raw)) - 1
         return _write_text(fresh, (json_line(row) for row in rows))
 
 

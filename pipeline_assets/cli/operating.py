@@ -29,8 +29,8 @@ def list_command(
     version: VersionOption = None, state: StateOption = None, json: JsonOption = False
 ) -> int:
     """List operating settings with the values that hold for a version."""
-    from pipeline_assets.account.known_version import known_version
     from pipeline_assets.cli import output
+    from pipeline_assets.known_version import known_version
     from pipeline_assets.operating import SETTINGS
     from resources.ledger.versions import get_operating
 
@@ -69,8 +69,8 @@ def set_command(
     state: StateOption = None,
 ) -> int:
     """Change an operating setting of a version, or of all."""
-    from pipeline_assets.account.known_version import known_version
     from pipeline_assets.cli import output
+    from pipeline_assets.known_version import known_version
     from pipeline_assets.operating import check_operating
     from resources.ledger.versions import set_operating
 
@@ -91,8 +91,8 @@ def hold_command(
 
     A hold that would end by itself gives way to this one, which ends only by `release`.
     """
-    from pipeline_assets.account.known_version import known_version
     from pipeline_assets.cli import output
+    from pipeline_assets.known_version import known_version
     from pipeline_assets.recovery.holds import hold
 
     settings = make_settings(state=state, version=version)
@@ -108,8 +108,8 @@ def release_command(
     reason: ReasonOption, version: VersionOption = None, state: StateOption = None
 ) -> int:
     """Let a held version submit again, whatever it is held for."""
-    from pipeline_assets.account.known_version import known_version
     from pipeline_assets.cli import output
+    from pipeline_assets.known_version import known_version
     from pipeline_assets.recovery.holds import release
 
     settings = make_settings(state=state, version=version)

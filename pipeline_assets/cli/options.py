@@ -38,6 +38,15 @@ VersionOption = Annotated[
         show_default=False,
     ),
 ]
+WorkloadOption = Annotated[
+    str | None,
+    typer.Option(
+        "--workload",
+        metavar="NAME",
+        help="Only entries of this workload, such as equipment_manuals.",
+        show_default=False,
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 state_in_use: ContextVar[Path | None] = ContextVar("state_in_use", default=None)

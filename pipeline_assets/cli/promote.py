@@ -67,7 +67,7 @@ def promote_command(
 
 def _require_used(context: Context, key: str) -> None:
     """Opening a version for work would freeze one that nothing was processed under."""
-    from pipeline_assets.account.known_version import known_version
+    from pipeline_assets.known_version import known_version
 
     known_version(context, key)
 

@@ -45,8 +45,8 @@ def draw_command(
     json: JsonOption = False,
 ) -> int:
     """Give reviewers the accepted records that the sample of a version still lacks."""
-    from pipeline_assets.account.known_version import known_version
     from pipeline_assets.cli import output
+    from pipeline_assets.known_version import known_version
     from pipeline_assets.quality.draw import draw_sample
     from pipeline_assets.versions import open_version
 
@@ -88,9 +88,9 @@ def show_command(
     version: VersionOption = None, state: StateOption = None, json: JsonOption = False
 ) -> int:
     """Show the error rate of a version, with its interval, by slice and by field."""
-    from pipeline_assets.account.known_version import known_version
     from pipeline_assets.cli import output
     from pipeline_assets.cli.account import options_of
+    from pipeline_assets.known_version import known_version
     from pipeline_assets.quality.error_rates import corrected_fields, error_rates
 
     settings = make_settings(state=state, version=version)

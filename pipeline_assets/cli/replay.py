@@ -89,7 +89,7 @@ def replay_command(
     import uuid
 
     from partitions.processing_version import find_spec
-    from pipeline_assets.replay.model import ReplayRequest
+    from pipeline_assets.replay.model import ReplayRequest, replay_id_of
     from pipeline_assets.replay.plan import split_reason
 
     settings = make_settings(state=state, version=to_version)
@@ -97,10 +97,10 @@ def replay_command(
     word, note = split_reason(reason)
     run_id = str(uuid.uuid4())
     request = ReplayRequest(
-        replay_id=f"{to_version}-r-{run_id[:8]}",
+        replay_id=replay_id_of(to_version, run_id),
         from_key=from_version,
         where=where,
-        documents=None if documents is None else _read_ids(documents),
+        documents=None if documents is None else read_ids(documents),
         reason=word,
         note=note,
         actor=by or settings.owner,
@@ -160,9 +160,15 @@ def vars_of(replay: Replay) -> dict[str, Any]:
     return msgspec.to_builtins(replay)
 
 
-def _read_ids(file: Path) -> tuple[str, ...]:
+def read_ids(file: Path) -> tuple[str, ...]:
+    """The document ids of a file, one a line, each once.
+
+    Raises:
+        DocumentsUnreadable: it cannot be read, or holds none.
+    """
     try:
-        lines = file.expanduser().read_text(encoding="utf-8").splitlines()
+        # Some editors begin a file with a mark; ids may hold what else ends a line in Unicode.
+        lines = file.expanduser().read_text(encoding="utf-8-sig").split("\n")
     except OSError as error:
         raise DocumentsUnreadable(file, f"cannot be read ({error.strerror})") from error
     except UnicodeDecodeError as error:
@@ -229,13 +235,13 @@ def _replay(
             run_id=run_id,
             progress=progress,
         )
+    with open_existing(settings) as context:
+        done = find_replay(context.ledger, request.replay_id)
+        states = {} if done is None else _states(context, request.replay_id, key)
     if not outcome.success:
         from pipeline_assets.cli.run import RunFailed
 
-        raise RunFailed(outcome.error_line or "the run failed")
-    with open_existing(settings) as context:
-        done = find_replay(context.ledger, request.replay_id)
-        states = _states(context, request.replay_id, key)
+        raise RunFailed(told_failure(outcome.error_line, done))
     if done is None:
         return _nothing(plan, request.from_key, key, json=json)
     waits = any(state not in ("published", "rejected", "superseded") for state in states)
@@ -250,6 +256,17 @@ def _replay(
     return WAITS if waits else OK
 
 
+def told_failure(error: str | None, done: Replay | None) -> str:
+    """Why the run failed, and whether the replay must be asked for again."""
+    told = f"{(error or 'the run failed').rstrip('. ')}."
+    if done is None:
+        return f"{told} Nothing of the replay was frozen."
+    return (
+        f"{told} The replay {done.replay_id} is frozen in {done.manifest_id} all the same: do not "
+        f"ask for it again. What is open of it goes on with the next run of {done.to_version}."
+    )
+
+
 def _nothing(plan: ReplayPlan, from_key: str, key: str, *, json: bool) -> int:
     from pipeline_assets.cli import output
 
@@ -259,7 +276,13 @@ def _nothing(plan: ReplayPlan, from_key: str, key: str, *, json: bool) -> int:
         )
     else:
         _print_plan(plan, from_key, key, [])
-        output.say("Nothing to replay: no selected record can be processed.")
+        if plan.members.is_empty():
+            output.say("Nothing to replay: no selected record can be processed.")
+        else:
+            output.say(
+                "Nothing was frozen: none of them could be sent, or they changed meanwhile. "
+                f"`tallybook outcomes --version {key}` says why of each document."
+            )
     return OK
 
 
@@ -334,6 +357,7 @@ def _print_estimate(cost: Estimate) -> None:
                 else []
             ),
             ("expected time", _time(cost)),
+            *([("cannot be done", cost.blocked)] if cost.blocked else []),
             *(
                 [("not parsed yet", f"{cost.not_parsed} documents, counted like the mean")]
                 if cost.not_parsed

@@ -358,7 +358,7 @@ def _wanted(
     assigned: str | None = None,
     unassigned: bool = False,
 ) -> Wanted:
-    from pipeline_assets.account.known_version import known_version
+    from pipeline_assets.known_version import known_version
     from resources.ledger.review_queue import Wanted
 
     number = None if version is None else known_version(context, version).version_no
@@ -390,7 +390,7 @@ def _reviewer(by: str | None) -> str:
 def _number(context: Context, name: str, version: str | None) -> int:
     """The review that a number or a document's id means."""
     from pipeline_assets.account.documents import find_document
-    from pipeline_assets.account.known_version import known_version
+    from pipeline_assets.known_version import known_version
     from pipeline_assets.review.desk import review_of_document
     from pipeline_assets.review.queue import read_names
 
@@ -533,7 +533,9 @@ def _sheet_for_machines(sheet: Sheet, page: int | None) -> dict[str, Any]:
     from pipeline_assets.review.desk import read_values
 
     shown = None if page is None else sheet.page(page)
-    corrected = None if sheet.corrected is None else read_values(sheet.corrected, sheet.pages)
+    corrected = (
+        None if sheet.corrected is None else read_values(sheet.corrected, sheet.fields, sheet.pages)
+    )
     return {
         **sheet.review,
         "waits": bool(sheet.review["waits"]),

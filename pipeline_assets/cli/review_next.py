@@ -17,7 +17,7 @@ from rich.console import RenderableType
 from pipeline_assets.cli.review_screen import draw_sheet, draw_values
 from pipeline_assets.review.corrections import SEPARATOR, Wish, corrected_content
 from pipeline_assets.review.decisions import DONE, Decision, asked_of, decide
-from pipeline_assets.review.desk import Sheet, fields_of, lay_out, read_values
+from pipeline_assets.review.desk import Sheet, lay_out, read_values
 from pipeline_assets.review.errors import (
     CorrectionImpossible,
     NotCorrected,
@@ -171,18 +171,20 @@ class Session:
     def _correct(self, sheet: Sheet) -> bool:
         """Ask field by field; the model's values stay in the ledger beside the corrected ones."""
         wishes = []
-        for name, many in fields_of(sheet.content).items():
+        for one in sheet.fields:
             present = f"{SEPARATOR} ".join(
-                value.value for value in sheet.values if value.field == name and value.value
+                value.value for value in sheet.values if value.field == one.name and value.value
             )
-            form = f", several with {SEPARATOR!r} between" if many else ""
+            form = f", several with {SEPARATOR!r} between" if one.many else ""
             typed = self.terminal.ask(
-                f"{name.replace('_', ' ')} (empty keeps it, {NOTHING} for none{form})", present
+                f"{one.label} (empty keeps it, {NOTHING} for none{form})", present
             )
             if typed.strip() != present.strip():
-                wishes.append(Wish(name, "" if typed.strip() == NOTHING else typed))
+                wishes.append(Wish(one.name, "" if typed.strip() == NOTHING else typed))
         content = corrected_content(self.context, sheet, wishes)
-        self.terminal.show(draw_values(read_values(content, sheet.pages), sheet.doubted))
+        self.terminal.show(
+            draw_values(read_values(content, sheet.fields, sheet.pages), sheet.doubted)
+        )
         self._decide(sheet, "correct", content)
         return True
 

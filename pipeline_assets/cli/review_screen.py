@@ -38,7 +38,9 @@ def draw_sheet(sheet: Sheet, *, number: int | None = None, whole: bool = False) 
     ]
     if sheet.corrected is not None:
         parts.append(Text("corrected to", style="bold"))
-        parts.append(draw_values(read_values(sheet.corrected, sheet.pages), frozenset()))
+        parts.append(
+            draw_values(read_values(sheet.corrected, sheet.fields, sheet.pages), frozenset())
+        )
     parts += [draw_page(sheet, sheet.first_page() if number is None else number, whole=whole)]
     return Group(*parts)
 
@@ -89,7 +91,7 @@ def draw_values(values: Iterable[Value], doubted: frozenset[str]) -> RenderableT
         style = _DOUBT if value.field in doubted else ""
         grid.add_row(
             Text("!" if value.field in doubted else " ", _DOUBT),
-            Text(value.field.replace("_", " "), style),
+            Text(value.label, style),
             Text(one_line(value.value or "-"), style),
             Text(f"({value.status})"),
         )

@@ -86,7 +86,7 @@ def rollback_command(
 
 
 def _version(context: Context, key: str, reason: str, *, dry_run: bool) -> RollbackReport:
-    from pipeline_assets.account.known_version import known_version
+    from pipeline_assets.known_version import known_version
     from pipeline_assets.publish.rollback import rollback_version
 
     number = known_version(context, key).version_no

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -31,6 +33,7 @@ class _Result:
     status: Status
     rows: list[dict[str, Any]]
     titles: dict[str, str | None]
+    named_by: str
 
 
 def run_command(
@@ -85,8 +88,9 @@ def _run(settings: Settings, *, source_moved: bool, quiet: bool) -> _Result:
     from resources.context import open_context
 
     # What cannot succeed is told before anything is made or started.
-    find_spec(settings.version, settings.spec_folders)
-    _look_at_source(settings)
+    spec = find_spec(settings.version, settings.spec_folders)
+    settings = _for_workload(settings, spec.workload)
+    _look_at_sources(settings, spec.workload)
     with run_lock(settings.state_folder):
         with open_context(settings) as context:
             release_dead_leases(context)
@@ -116,15 +120,27 @@ def _tell_channels(context: Context) -> None:
     deliver_alerts(context)
 
 
-def _look_at_source(settings: Settings) -> None:
-    """Take the first name of the source.
+def _for_workload(settings: Settings, workload: str) -> Settings:
+    """A folder that is named for this run holds what its version reads."""
+    if not settings.source_given:
+        return settings
+    return settings.model_copy(update={"source_workload": workload})
+
+
+def _look_at_sources(settings: Settings, workload: str) -> None:
+    """Take the first documents of every source that the run would scan.
 
     Raises:
-        SourceError: it is missing, empty or unreadable.
+        InvalidSources: the declarations cannot be used.
+        SourceError: a source is missing, empty or unreadable.
     """
-    from resources.sources.directory import DirectorySource
+    from resources.sources.declared import QueueSource, declared_sources
+    from resources.sources.opening import open_place
 
-    next(DirectorySource(settings.source_name, settings.source_folder).walk(), None)
+    for declared in declared_sources(settings):
+        # Looking into a queue would take something from it.
+        if declared.workload == workload and not isinstance(declared, QueueSource):
+            next(open_place(declared).listing(), None)
 
 
 def _result(context: Context, run_id: str, anything_new: bool) -> _Result:
@@ -132,18 +148,24 @@ def _result(context: Context, run_id: str, anything_new: bool) -> _Result:
     from pipeline_assets.account.outcomes import outcomes
     from pipeline_assets.account.report import build_report
     from pipeline_assets.account.status import status
+    from pipeline_assets.known_version import known_version
+    from pipeline_assets.workloads.fields import fields_of, heading_field, heading_of
 
     key = context.settings.version
     report = build_report(context, key)
+    workload = known_version(context, key).workload
+    head = heading_field(fields_of(context.settings, workload))
+    named_by = "" if head is None else head.label.lower()
     rows, titles = [], {}
     if report.documents <= SMALL_RUN:
         rows = list(outcomes(context, key))
         titles = {
-            entry["document_id"]: entry["title"]["value"] for entry in export_entries(context)
+            entry["document_id"]: heading_of(context.settings, entry)
+            for entry in export_entries(context, workload=workload)
         }
     else:
         rows = list(islice(outcomes(context, key), SMALL_RUN))
-    return _Result(run_id, anything_new, report, status(context, key), rows, titles)
+    return _Result(run_id, anything_new, report, status(context, key), rows, titles, named_by)
 
 
 def _tell(result: _Result, settings: Settings, json: bool) -> int:
@@ -179,7 +201,9 @@ def _tell(result: _Result, settings: Settings, json: bool) -> int:
         )
     print_waiting(result.status)
     examples = {row["state"]: row["document_id"] for row in reversed(result.rows)}
-    print_next_steps(next_steps(result.status, settings, examples))
+    print_next_steps(
+        next_steps(result.status, settings, examples, _searchable(result.titles.values()))
+    )
     return exit_status(report, result.status)
 
 
@@ -189,7 +213,7 @@ def _print_documents(result: _Result) -> None:
 
     output.table(
         f"Documents of run {result.run_id[:8]}",
-        ("document", "outcome", "title, or why not"),
+        ("document", "outcome", f"{result.named_by}, or why not"),
         (
             (
                 row["document_id"],
@@ -201,6 +225,12 @@ def _print_documents(result: _Result) -> None:
             for row in result.rows
         ),
     )
+
+
+def _searchable(titles: Iterable[str | None]) -> str:
+    """A word of a title, which a search finds."""
+    words = (word for title in titles for word in re.findall(r"[^\W\d_]{4,}", title or ""))
+    return next(words, "WORD")
 
 
 class RunFailed(Exception):

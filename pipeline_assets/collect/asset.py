@@ -10,6 +10,7 @@ import dagster as dg
 
 from partitions.definition import PROCESSING_VERSIONS
 from pipeline_assets.collect.collect_batches import collect_batches
+from pipeline_assets.provenance.asset import materialized, provenance_of
 from pipeline_assets.recovery.breaker import look_at_breaker
 from pipeline_assets.recovery.dead_letter_alerts import look_at_dead_letters
 from pipeline_assets.stage_facts import results_digest
@@ -59,6 +60,7 @@ def provider_results(
         held = look_at_breaker(opened, version)
         look_at_dead_letters(opened, version.version_no, version.key)
         content = results_digest(opened.ledger, version.version_no)
+        provenance = provenance_of(context, opened, content)
     reconciled = sum(report.dispositions.values())
     metadata: dict[str, dg.RawMetadataValue] = {
         "batches": report.batches,
@@ -92,4 +94,4 @@ def provider_results(
         metadata["held"] = held.reason
         context.log.warning(f"the version is held: {held.reason}")
     context.log.info(f"{reconciled} attempts reconciled")
-    return dg.MaterializeResult(data_version=dg.DataVersion(content), metadata=metadata)
+    return materialized(provenance, metadata)

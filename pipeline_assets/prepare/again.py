@@ -100,16 +100,26 @@ def spool_again(
 
 
 def frozen_bodies(
-    store: ArtifactStore, rows: pl.DataFrame, decode: Decode
+    store: ArtifactStore, rows: pl.DataFrame, decode: Decode, verified: set[str] | None = None
 ) -> Iterator[tuple[int, bytes]]:
     """`row` and the exact body that each record's last attempt sent.
+
+    Args:
+        store: where requests are.
+        rows: `row`, record_id and the place of each request.
+        decode: the id and the body of a line.
+        verified: request files that were compared with their digest before, and need not be again;
+            those that are compared now are added.
 
     Raises:
         ArtifactDamaged: a request file's bytes are not those that were frozen.
         RequestChanged: a stored request is not the one that was frozen.
     """
+    known = set() if verified is None else verified
     for (artifact,), part in rows.group_by("request_artifact", maintain_order=True):
-        store.verify("request", str(artifact))
+        if artifact not in known:
+            store.verify("request", str(artifact))
+            known.add(str(artifact))
         wanted = part.sort("request_offset").select(
             "row", "record_id", "request_digest", "request_offset", "request_length"
         )

@@ -14,7 +14,8 @@ from partitions.definition import PROCESSING_VERSIONS
 from pipeline_assets.prepare.freeze import FreezeReport, freeze_manifest
 from pipeline_assets.prepare.replays import ReplayReport, freeze_replay
 from pipeline_assets.prepare.retries import freeze_retries
-from pipeline_assets.replay.model import ReplayRequest
+from pipeline_assets.provenance.asset import materialized, provenance_of
+from pipeline_assets.replay.model import ReplayRefused, ReplayRequest, replay_id_of
 from pipeline_assets.replay.plan import split_reason
 from pipeline_assets.replay.reasons import REPLAY_REASONS
 from pipeline_assets.stage_facts import manifests_digest
@@ -106,6 +107,7 @@ def manifest(
     started = time.monotonic()
     replayed: ReplayReport | None = None
     with tallybook.open() as opened:
+        require_one_meaning(config)
         version = open_version(opened, context.partition_key)
         report = NOTHING_FROZEN
         if config.replay_from is not None:
@@ -115,6 +117,7 @@ def manifest(
             report = freeze_manifest(opened, version, replay_reason=config.replay_reason)
         again = freeze_retries(opened, version)
         content = manifests_digest(opened.ledger, version.version_no)
+        provenance = provenance_of(context, opened, content)
     metadata: dict[str, dg.RawMetadataValue] = {
         "batches": report.batches + again.batches,
         "seconds": round(time.monotonic() - started, 3),
@@ -148,7 +151,33 @@ def manifest(
     if report.manifest_id is not None:
         metadata |= {"manifest": report.manifest_id, "manifest digest": str(report.digest)}
         context.log.info(f"{report.manifest_id}: {report.expected} records")
-    return dg.MaterializeResult(data_version=dg.DataVersion(content), metadata=metadata)
+    return materialized(provenance, metadata)
+
+
+def require_one_meaning(config: FreezeConfig) -> None:
+    """Refuse a configuration that says a replay by half: it would freeze all that is new.
+
+    Raises:
+        ReplayRefused: a selection without the version to select from, or both at once.
+    """
+    if config.replay_from is not None:
+        if config.retries_only:
+            raise ReplayRefused(
+                "retries_only and replay_from exclude each other: a replay freezes what it selects."
+                " Leave one of them out. Nothing was frozen."
+            )
+        return
+    given = [
+        name
+        for name in ("where", "documents", "note", "actor")
+        if getattr(config, name) is not None
+    ]
+    if given:
+        raise ReplayRefused(
+            f"the configuration gives {', '.join(given)} without replay_from, so every new "
+            "document would be processed, whatever is selected. Give replay_from, the version "
+            "whose records are meant, or leave the others out. Nothing was frozen."
+        )
 
 
 def _request(
@@ -157,7 +186,9 @@ def _request(
     """The replay that the run's configuration asks for; the same one when the run is repeated."""
     word, note = split_reason(config.note or "")
     return ReplayRequest(
-        replay_id=f"{context.partition_key}-r-{_root_of(context)}",
+        replay_id=replay_id_of(
+            context.partition_key, context.run.root_run_id or context.run.run_id
+        ),
         from_key=from_key,
         where=config.where,
         documents=None if config.documents is None else tuple(config.documents),
@@ -167,14 +198,7 @@ def _request(
     )
 
 
-def _root_of(context: dg.AssetExecutionContext) -> str:
-    """The run that the configuration was given to: a re-execution means the same replay."""
-    return (context.run.root_run_id or context.run.run_id)[:8]
-
-
-def _of_replay(
-    context: dg.AssetExecutionContext, report: ReplayReport
-) -> dict[str, Any]:
+def _of_replay(context: dg.AssetExecutionContext, report: ReplayReport) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if report.replay is not None:
         found |= {

@@ -1,7 +1,7 @@
 """Which present documents become records of a version, why, and why the others do not.
 
 Belongs here: the pure decision over frames. Does not belong here: reading the ledger
-(`standing_facts.py`), making requests (`requests.py`), freezing (`freeze.py`).
+(`document_facts.py`), making requests (`requests.py`), freezing (`freeze.py`).
 """
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from pipeline_assets.barred_documents import BARRED_SCHEMA
 from pipeline_assets.replay.reasons import CORRECTED_SOURCE, NEW_SOURCE
 
 NOT_PARSED = "its bytes changed or vanished after the scan; run again"
 NOT_SELECTED = "not_selected"
 _OUT_OF_SCOPE = "the version's setting `scope` is `replays`, and no replay has selected it"
 
-BARRED_SCHEMA = {"document_no": pl.Int64, "reason": pl.String, "detail": pl.String}
-"""Documents that somebody, or nobody yet, has decided about: why they may not be processed."""
 EARLIER_SCHEMA = {"document_no": pl.Int64, "source_version_no": pl.Int64, "reason": pl.String}
 """Source versions that were processed under another version of the workload: the newest such
 record of each, and why this version processes them again (`replay.reasons.derive_reason`)."""
@@ -63,7 +62,8 @@ def split_documents(
             of are in: their corrected bytes are processed like those of any other version.
 
     Of several documents with the same bytes one is processed: the one that already has a record,
-    else a selected one, else the first by id; the others are excluded as duplicates of it.
+    else a selected one, else one that is in scope, else the first by id; the others are excluded
+    as duplicates of it.
     """
     joined = _with_verdicts(present, parses, records, barred)
     existing = joined.filter(pl.col("recorded"))
@@ -71,7 +71,8 @@ def split_documents(
     usable = joined.filter(~pl.col("recorded") & pl.col("reason").is_null())
     # An erased document's record holds no bytes: a copy of them elsewhere is none's duplicate.
     holding = existing.filter(pl.col("bar").ne_missing("erased"))
-    fresh, duplicates = _tell_duplicates(usable, holding, only)
+    ranks = _ranks(records, only, narrow=narrow)
+    fresh, duplicates = _tell_duplicates(usable, holding, ranks)
     fresh = _with_reason(fresh, records, earlier)
     fresh, outside = _in_scope(fresh, records, only, narrow=narrow)
     return Split(
@@ -135,10 +136,22 @@ def _with_verdicts(
     )
 
 
+def _ranks(records: pl.DataFrame, only: pl.Series | None, *, narrow: bool) -> pl.Expr:
+    """Which of several documents with the same bytes stands for them: the lowest rank.
+
+    One that no replay selected must not stand for one that is processed: neither would be.
+    """
+    rank = pl.when(pl.lit(value=False)).then(pl.lit(1))
+    if only is not None:
+        rank = rank.when(_is_one_of("document_no", only)).then(pl.lit(1))
+    if narrow:
+        rank = rank.when(_is_one_of("document_no", records["document_no"])).then(pl.lit(2))
+    return rank.otherwise(pl.lit(3))
+
+
 def _tell_duplicates(
-    usable: pl.DataFrame, existing: pl.DataFrame, only: pl.Series | None
+    usable: pl.DataFrame, existing: pl.DataFrame, ranks: pl.Expr
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    chosen = pl.lit(value=False) if only is None else _is_one_of("document_no", only)
     holders = (
         pl.concat(
             [
@@ -146,7 +159,7 @@ def _tell_duplicates(
                 usable.select(
                     "checksum",
                     "document_id",
-                    rank=pl.when(chosen).then(pl.lit(1)).otherwise(pl.lit(2)),
+                    rank=ranks,
                 ),
             ]
         )
@@ -171,11 +184,13 @@ def _with_reason(
 ) -> pl.DataFrame:
     """Why each becomes a record.
 
-    Other bytes than in an earlier record mean a correction; the same bytes under another version
-    mean what differs between the versions; a document without any record is new.
+    Other bytes than in a record of the version mean a correction, whatever other versions made of
+    the present ones meanwhile; the same bytes under another version mean what differs between the
+    versions; other bytes than another version had are a correction too; a document without any
+    record is new.
     """
     earlier = pl.DataFrame(schema=EARLIER_SCHEMA) if earlier is None else earlier
-    had = pl.concat([records.select("document_no"), earlier.select("document_no")]).unique()
+    had = earlier.select("document_no").unique()
     return (
         fresh.join(
             earlier.select("document_no", "source_version_no", again="reason"),
@@ -195,6 +210,9 @@ def _with_reason(
             "source_version_no",
             "checksum",
             replay_reason=pl.coalesce(
+                pl.when(_is_one_of("document_no", records["document_no"])).then(
+                    pl.lit(CORRECTED_SOURCE)
+                ),
                 "again",
                 pl.when(pl.col("had")).then(pl.lit(CORRECTED_SOURCE)),
                 pl.lit(NEW_SOURCE),

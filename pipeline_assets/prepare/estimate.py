@@ -17,6 +17,7 @@ from typing import Any, Literal
 import polars as pl
 
 from pipeline_assets.parser_settings import parser_settings
+from pipeline_assets.prepare.plan import smallest_batch
 from pipeline_assets.prepare.requests import RECORDS_AT_ONCE, with_pages
 from pipeline_assets.prepare.spool import spool_bodies
 from pipeline_assets.prompting.request_maker import make_request_maker
@@ -26,6 +27,7 @@ from resources.batched import batched
 from resources.clock import from_text
 from resources.context import Context
 from resources.ledger.parses import load_parses
+from resources.providers.capabilities import UnsupportedCombination
 from resources.providers.prices import TokenUsage, price_of
 from resources.record_ids import record_id
 
@@ -42,6 +44,9 @@ class Estimate:
         not_parsed: of them, documents whose text is not there yet; they are counted like the mean.
         refused: documents, of those looked at, that could not be sent.
         looked_at: documents that were rendered for it.
+        sendable: of the records, those that could be sent if all are like those looked at; only
+            these are counted and priced.
+        blocked: why the provider would not take them; empty where it would.
         input_tokens: of all requests; None where nobody is asked.
         output_tokens: of all answers; None where nobody is asked.
         output_basis: where the answers' length comes from.
@@ -56,6 +61,8 @@ class Estimate:
     not_parsed: int = 0
     refused: int = 0
     looked_at: int = 0
+    sendable: int = 0
+    blocked: str = ""
     input_tokens: int | None = None
     output_tokens: int | None = None
     output_basis: str = ""
@@ -80,44 +87,60 @@ def estimate(context: Context, version: OpenVersion, plan: ReplayPlan) -> Estima
     if spec.mode == "embedded":
         return Estimate(
             records,
+            sendable=records,
             basis="the built-in rules cost nothing",
             time_basis="answered inside the run",
         )
     measured = _measure(context, version, plan)
     output, basis = _output_tokens(context, version, plan)
-    mode: Literal["batch", "online"] = "online" if spec.mode == "online" else "batch"
     hours, time_basis = _hours(context, version)
     found = replace(
         measured,
-        output_tokens=output * records,
+        output_tokens=output * measured.sendable,
         output_basis=basis,
         hours=hours,
         time_basis=time_basis,
     )
-    if found.input_tokens is None or not records:
+    if found.input_tokens is None or not found.sendable:
         return replace(found, basis="no document could be rendered")
+    mode, blocked = _way(version, found.sendable)
     each = price_of(
         spec.provider,
         spec.model,
         mode,
-        TokenUsage(found.input_tokens // records, output),
+        TokenUsage(found.input_tokens // found.sendable, output),
         context.clock(),
     )
     return replace(
         found,
-        amount=None if each.amount is None else each.amount * records,
+        blocked=blocked,
+        amount=None if each.amount is None else each.amount * found.sendable,
         basis=each.basis,
     )
+
+
+def _way(version: OpenVersion, records: int) -> tuple[Literal["batch", "online"], str]:
+    """How so many are asked, and why the provider would not take them."""
+    if version.spec.mode == "online":
+        return "online", ""
+    try:
+        least = smallest_batch(version)
+    except UnsupportedCombination as error:
+        return "batch", str(error)
+    if records >= least:
+        return "batch", ""
+    request = version.spec.request
+    if request is not None and request.tail == "online":
+        return "online", ""
+    return "batch", f"the provider takes no batch below {least} records"
 
 
 def _measure(context: Context, version: OpenVersion, plan: ReplayPlan) -> Estimate:
     """Render a share of the documents, and scale it up."""
     parses = load_parses(
-        context.ledger, parser_settings(version.spec).key, ["checksum", "text_pack", "excluded"]
+        context.ledger, parser_settings(version.spec).key, ["checksum", "text_pack"]
     )
-    members = plan.members.join(parses, on="checksum", how="left", maintain_order="left").filter(
-        pl.col("excluded").is_null()
-    )
+    members = plan.members.join(parses, on="checksum", how="left", maintain_order="left")
     usable = members.filter(pl.col("text_pack").is_not_null())
     every = max(1, -(-usable.height // RENDERED_AT_MOST))
     share = (
@@ -129,7 +152,11 @@ def _measure(context: Context, version: OpenVersion, plan: ReplayPlan) -> Estima
         )
         .sort("record_id")
     )
-    found = Estimate(plan.members.height, not_parsed=members.height - usable.height)
+    found = Estimate(
+        plan.members.height,
+        not_parsed=members.height - usable.height,
+        sendable=plan.members.height,
+    )
     if share.is_empty():
         return found
     documents = with_pages(
@@ -142,15 +169,12 @@ def _measure(context: Context, version: OpenVersion, plan: ReplayPlan) -> Estima
             nowhere,
             on_slice=lambda _: None,
         )
+    sendable = round(plan.members.height * asked.height / share.height)
+    found = replace(found, looked_at=share.height, refused=refused.height, sendable=sendable)
     if asked.is_empty():
-        return replace(found, looked_at=share.height, refused=refused.height)
+        return found
     mean = Decimal(int(asked["input_tokens"].sum())) / asked.height
-    return replace(
-        found,
-        looked_at=share.height,
-        refused=refused.height,
-        input_tokens=int(mean * plan.members.height),
-    )
+    return replace(found, input_tokens=int(mean * sendable))
 
 
 def _output_tokens(context: Context, version: OpenVersion, plan: ReplayPlan) -> tuple[int, str]:

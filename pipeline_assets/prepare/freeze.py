@@ -15,10 +15,11 @@ from dataclasses import dataclass, field, replace
 import polars as pl
 from sqlalchemy import Connection, func, select
 
+from pipeline_assets.barred_documents import barred_documents
 from pipeline_assets.operating import operating
 from pipeline_assets.parser_settings import parser_settings
 from pipeline_assets.prepare.candidates import Split, split_documents
-from pipeline_assets.prepare.document_facts import barred_documents, earlier_records
+from pipeline_assets.prepare.document_facts import earlier_records
 from pipeline_assets.prepare.manifest_rows import manifest_rows
 from pipeline_assets.prepare.plan import plan_shares, write_batches
 from pipeline_assets.prepare.requests import RECORDS_AT_ONCE, with_pages, write_requests

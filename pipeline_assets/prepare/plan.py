@@ -115,10 +115,19 @@ def least_records(version: OpenVersion) -> int:
     Raises:
         UnsupportedCombination: the capability table has no row for the version.
     """
-    spec = version.spec
-    if spec.mode != "batch" or (spec.request is not None and spec.request.tail == "online"):
+    request = version.spec.request
+    return 1 if request is not None and request.tail == "online" else smallest_batch(version)
+
+
+def smallest_batch(version: OpenVersion) -> int:
+    """How many records a batch of a version must hold, whatever becomes of fewer.
+
+    Raises:
+        UnsupportedCombination: the capability table has no row for the version.
+    """
+    if version.spec.mode != "batch":
         return 1
-    return value_of(_capability(version, spec.mode).min_records) or 1
+    return value_of(_capability(version, version.spec.mode).min_records) or 1
 
 
 def write_batches(

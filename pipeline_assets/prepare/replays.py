@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from pipeline_assets.prepare.freeze import freeze_selected
 from pipeline_assets.prepare.retries import attempt_again
-from pipeline_assets.replay.model import ReplayPlan, ReplayRequest
+from pipeline_assets.replay.model import ReplayPlan, ReplayRefused, ReplayRequest
 from pipeline_assets.replay.plan import plan_replay
 from pipeline_assets.versions import OpenVersion
 from resources.context import Context
@@ -44,7 +44,7 @@ def freeze_replay(context: Context, version: OpenVersion, request: ReplayRequest
     """Carry a replay out, once.
 
     Raises:
-        ReplayRefused, WhereError: it cannot be asked for.
+        ReplayRefused, WhereError: it cannot be asked for, or one of its name was and is another.
         TooFewToRetry: the provider takes no batch of so few.
         LeaseHeld: another worker is freezing this version.
         see also `freeze_manifest` and `requeue`.
@@ -52,6 +52,7 @@ def freeze_replay(context: Context, version: OpenVersion, request: ReplayRequest
     with held(context.ledger, f"manifest:{version.key}", context.worker) as lease:
         known = find_replay(context.ledger, request.replay_id)
         if known is not None:
+            _require_same(known, version, request)
             return ReplayReport(None, known, repeated=True)
         plan = plan_replay(context, version, request)
         if plan.members.is_empty():
@@ -68,3 +69,15 @@ def freeze_replay(context: Context, version: OpenVersion, request: ReplayRequest
         records=records,
         batches=batches,
     )
+
+
+def _require_same(known: Replay, version: OpenVersion, request: ReplayRequest) -> None:
+    """A name that is taken by another replay must not pass for this one being done."""
+    listed = None if request.documents is None else len(set(request.documents))
+    asked = (request.from_key, version.key, request.where, listed)
+    if asked != (known.from_version, known.to_version, known.expression, known.listed):
+        raise ReplayRefused(
+            f"the replay {known.replay_id} was carried out before with another selection (from "
+            f"{known.from_version}, {known.expression or 'without a filter'}), and a run that is "
+            "started again means the same one. Start a new run for this one; nothing was done."
+        )

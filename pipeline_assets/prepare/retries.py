@@ -24,6 +24,7 @@ from pipeline_assets.parser_settings import parser_settings
 from pipeline_assets.prepare.again import frozen_bodies, spool_again
 from pipeline_assets.prepare.manifest_rows import manifest_rows
 from pipeline_assets.prepare.plan import least_records, plan_shares, write_batches
+from pipeline_assets.prepare.requests import RECORDS_AT_ONCE
 from pipeline_assets.prompting.request_maker import RequestMaker, make_request_maker
 from pipeline_assets.recovery.retry import LARGER_OUTPUT, REPLAY, REQUEUE, SMALLER_BATCH
 from pipeline_assets.replay.model import ReplayPlan
@@ -301,7 +302,7 @@ class _Again:
         self, manifest_id: str, rows: pl.DataFrame, heart: Heartbeat
     ) -> Iterator[BatchPlan]:
         context = self.context
-        bodies = dict(frozen_bodies(context.artifacts, rows, decode_request))
+        verified: set[str] = set()
         for ordinal, part in enumerate(rows.iter_slices(self.version.spec.batch_records)):
             key = self._key_of(manifest_id)(ordinal)
             places: list[tuple[int, int]] = []
@@ -312,13 +313,18 @@ class _Again:
                 key: str = key,
                 places: list[tuple[int, int]] = places,
             ) -> None:
-                for index, row in enumerate(part["row"]):
-                    line = encode_request(custom_id(key, index), bodies[row])
-                    places.append((writer.size, len(line)))
-                    writer.write(line + b"\n")
+                # A replay may be of a whole version: no more bodies than these are held at once.
+                for slice_ in part.iter_slices(RECORDS_AT_ONCE):
+                    bodies = dict(
+                        frozen_bodies(context.artifacts, slice_, decode_request, verified)
+                    )
+                    for row in slice_["row"]:
+                        line = encode_request(custom_id(key, len(places)), bodies[row])
+                        places.append((writer.size, len(line)))
+                        writer.write(line + b"\n")
+                    heart.beat()
 
             stored = context.artifacts.write("request", fill)
-            heart.beat()
             lines = pl.DataFrame(
                 places, schema={"offset": pl.Int64, "length": pl.Int64}, orient="row"
             )

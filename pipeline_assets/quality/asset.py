@@ -9,6 +9,7 @@ import time
 import dagster as dg
 
 from partitions.definition import PROCESSING_VERSIONS
+from pipeline_assets.provenance.asset import materialized, provenance_of
 from pipeline_assets.quality.draw import draw_sample
 from pipeline_assets.quality.error_rates import ErrorRates, error_rates
 from pipeline_assets.stage_facts import samples_digest
@@ -61,6 +62,7 @@ def quality_sample(
         with opened.ledger.read() as connection:
             rates = error_rates(connection, opened.ledger, version.version_no)
         content = samples_digest(opened.ledger, version.version_no)
+        provenance = provenance_of(context, opened, content)
     metadata: dict[str, dg.RawMetadataValue] = {
         "dagster/partition_row_count": report.sampled,
         "drawn": report.drawn,
@@ -72,7 +74,7 @@ def quality_sample(
     if not report.drawn:
         metadata["note"] = NOTHING_TO_DO
     context.log.info(f"{report.drawn} records drawn, {report.sampled} in the sample")
-    return dg.MaterializeResult(data_version=dg.DataVersion(content), metadata=metadata)
+    return materialized(provenance, metadata)
 
 
 def _numbers(rates: ErrorRates | None) -> "dict[str, dg.RawMetadataValue]":

@@ -35,6 +35,8 @@ SMALLER_BATCH = "smaller_batch"
 """The same requests in batches of half the size."""
 REQUEUE = "requeue"
 """An operator asked for it."""
+REPLAY = "replay"
+"""A replay of the same version asked for it."""
 CHANGED_PATHS = (LARGER_OUTPUT, REPAIR_PROMPT, FEWER_PAGES)
 """Paths whose request is another one; each is gone once."""
 

@@ -40,6 +40,17 @@ class ReplayRequest:
     actor: str
 
 
+def replay_id_of(key: str, root_run_id: str) -> str:
+    """The name of the replay into a version that a run was started for.
+
+    Args:
+        key: the version.
+        root_run_id: the run that the configuration was given to: a re-execution of it means the
+            same replay.
+    """
+    return f"{key}-r-{root_run_id[:8]}"
+
+
 @dataclass(frozen=True)
 class ReplayPlan:
     """What a replay would process.
@@ -48,8 +59,10 @@ class ReplayPlan:
         replay: as it is stored.
         same: does it make other attempts at the same records, under the same version?
         members: `MEMBER_SCHEMA`, by document.
-        skipped: selected records that cannot be processed, by why.
-        corrected: members whose values a reviewer had corrected, which a new answer replaces.
+        skipped: selected records that cannot be processed, and listed documents without a record,
+            by why.
+        corrected: members whose record had values that a reviewer corrected; a new answer that is
+            published takes their place.
         changes: what differs between the versions (`reasons.differences`).
     """
 

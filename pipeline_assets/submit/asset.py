@@ -9,6 +9,7 @@ import time
 import dagster as dg
 
 from partitions.definition import PROCESSING_VERSIONS
+from pipeline_assets.provenance.asset import materialized, provenance_of
 from pipeline_assets.stage_facts import submitted_digest
 from pipeline_assets.submit.submit_batches import submit_batches
 from pipeline_assets.versions import open_version
@@ -54,6 +55,7 @@ def provider_batches(
         version = open_version(opened, context.partition_key)
         report = submit_batches(opened, version)
         content = submitted_digest(opened.ledger, version.version_no)
+        provenance = provenance_of(context, opened, content)
     metadata: dict[str, dg.RawMetadataValue] = {
         "batches": report.batches,
         "records": report.records,
@@ -70,4 +72,4 @@ def provider_batches(
     elif not report.batches:
         metadata["note"] = NOTHING_TO_DO
     context.log.info(f"{report.batches} batches with {report.records} records handed over")
-    return dg.MaterializeResult(data_version=dg.DataVersion(content), metadata=metadata)
+    return materialized(provenance, metadata)

@@ -15,7 +15,9 @@ from sqlalchemy import Connection, func, insert, select, update
 from resources.ledger.moves import Cause
 from resources.ledger.schema import archive_changes
 
-ChangeKind = Literal["publish", "correction", "restore", "promote", "rollback", "removal"]
+ChangeKind = Literal[
+    "publish", "correction", "restore", "promote", "rollback", "removal", "erasure"
+]
 PUTS_BACK: tuple[ChangeKind, ...] = ("rollback", "removal")
 """Changes that undo: what they show stands for an earlier entry, and what they end was unwanted."""
 

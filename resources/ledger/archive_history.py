@@ -27,7 +27,8 @@ class Entry:
         opened_by: the change that made it visible; None before changes were kept.
         closed_by: the change that ended it; None while it is visible, and before changes were kept.
         put_back: a rollback or removal made it visible.
-        publishable: its record is still published: not rejected, withdrawn or under way again.
+        publishable: its record is still published: not rejected, withdrawn or asked for again by
+            an operator; another attempt of a replay takes nothing back.
     """
 
     entry_no: int

@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 
 from resources.ledger.archive import OPERATION, end_entries, lock_archive, show_entries
 from resources.ledger.archive_changes import PUTS_BACK, OpenChange, known_change
-from resources.ledger.archive_content import search_entries_of
+from resources.ledger.archive_content import SearchedOf, search_entries_by_workload
 from resources.ledger.archive_history import Entry, before
 from resources.ledger.engine import Ledger
 
@@ -34,19 +34,30 @@ _HISTORY_SCHEMA = {
     "opened_by": pl.Int64,
     "closed_by": pl.Int64,
     "kind": pl.String,
-    "state": pl.String,
+    "stands": pl.Int64,
 }
 _FORMER_SCHEMA = {
     "entry_no": pl.Int64,
     "record_no": pl.Int64,
     "document_no": pl.Int64,
     "version_no": pl.Int64,
+    "workload": pl.String,
     "request_digest": pl.String,
     "content": pl.String,
     "values_digest": pl.String,
     "thumbnail": pl.String,
     "promotion": pl.Int64,
 }
+
+
+# An attempt that a replay makes takes nothing back of what was published before it, whatever comes
+# of it: such a record left `published` for `prepared`, and not by a rejection or a removal.
+_STANDS = (
+    "CASE WHEN s.state = 'published' THEN 1 WHEN s.state = 'withdrawn' THEN 0 "
+    "WHEN 'prepared' = (SELECT m.to_state FROM move_members k "
+    "JOIN moves m ON m.move_no = k.move_no WHERE k.record_no = e.record_no "
+    "AND m.from_state = 'published' ORDER BY m.move_no DESC LIMIT 1) THEN 1 ELSE 0 END"
+)
 
 
 class Reversal(NamedTuple):
@@ -106,8 +117,9 @@ def histories(
     )
     rows = ledger.dialect.fetch(
         connection,
-        "SELECT e.document_no, e.entry_no, e.archive_version, e.version_no, e.record_no, "
-        "e.content_digest, e.change_no, e.closed_by, c.kind, s.state FROM stage_history h "
+        "SELECT e.document_no, e.entry_no, e.archive_version, "  # noqa: S608 - our own words
+        "e.version_no, e.record_no, e.content_digest, e.change_no, e.closed_by, c.kind, "
+        f"{_STANDS} FROM stage_history h "
         "JOIN archive_entries e ON e.document_no = h.document_no "
         "LEFT JOIN archive_changes c ON c.change_no = e.change_no "
         "LEFT JOIN record_state s ON s.record_no = e.record_no",
@@ -127,7 +139,7 @@ def _entry(row: dict[str, Any]) -> Entry:
         opened_by=row["opened_by"],
         closed_by=row["closed_by"],
         put_back=row["kind"] in PUTS_BACK,
-        publishable=row["state"] == "published",
+        publishable=row["stands"] == 1,
     )
 
 
@@ -171,6 +183,7 @@ def show_again(
     ledger: Ledger,
     entries: pl.Series,
     change: OpenChange,
+    searched_of: SearchedOf,
     thumbnails: pl.DataFrame | None = None,
 ) -> int:
     """Publish former entries again, each as a new entry and a new delivery of its record.
@@ -180,6 +193,7 @@ def show_again(
         ledger: the ledger.
         entries: entry_no, at most one of a document.
         change: the change that it is part of; it counts what is shown and ended.
+        searched_of: what is searched in the content of each workload.
         thumbnails: entry_no, thumbnail of those that get another thumbnail.
 
     Returns:
@@ -190,9 +204,7 @@ def show_again(
         former = _former(connection, ledger, part)
         if thumbnails is not None:
             former = former.update(thumbnails, on="entry_no")
-        candidates = search_entries_of(former.with_columns(kept=pl.col("content"))).rename(
-            {"kept": "content"}
-        )
+        candidates = search_entries_by_workload(former, searched_of)
         replaced = show_entries(connection, ledger, candidates, change.at, change.number)
         change.count(candidates.height, replaced)
     return entries.len()
@@ -206,13 +218,14 @@ def _former(connection: Connection, ledger: Ledger, entries: pl.DataFrame) -> pl
     ledger.dialect.stage(connection, "stage_again", entries)
     return ledger.dialect.fetch(
         connection,
-        "SELECT e.entry_no, e.record_no, e.document_no, e.version_no, d.request_digest, "
-        "e.content, e.content_digest, (SELECT t.thumbnail FROM archive_entries t "
+        "SELECT e.entry_no, e.record_no, e.document_no, e.version_no, v.workload, "
+        "d.request_digest, e.content, e.content_digest, (SELECT t.thumbnail FROM archive_entries t "
         "WHERE t.entry_no = (SELECT MAX(u.entry_no) FROM archive_entries u "
         "WHERE u.document_no = e.document_no AND u.record_no = e.record_no)), "
         "(SELECT MAX(n.promotion) FROM deliveries n WHERE n.record_no = e.record_no "
         "AND n.operation = d.operation) + 1 FROM stage_again s "
         "JOIN archive_entries e ON e.entry_no = s.entry_no "
+        "JOIN processing_versions v ON v.version_no = e.version_no "
         "JOIN deliveries d ON d.record_no = e.record_no AND d.operation = ? "
         "AND d.entry_no = e.entry_no",
         _FORMER_SCHEMA,
@@ -221,10 +234,12 @@ def _former(connection: Connection, ledger: Ledger, entries: pl.DataFrame) -> pl
 
 
 def accepted_again(connection: Connection, ledger: Ledger, delivered: pl.DataFrame) -> pl.Series:
-    """Of delivered records, the entries of those that were rejected since and are not visible.
+    """Of delivered records, the entries whose values are to be seen again.
 
-    Whoever rejected them took them out of the archive. They were tried again and accepted with
-    the same values: without this their used delivery key would keep them out for good.
+    Whoever rejected a record took it out of the archive; it was tried again and accepted with the
+    same values. Or another attempt had shown other values meanwhile, and the newest one gave the
+    earlier ones again. Without this their used delivery key would keep them out for good. What a
+    reviewer corrected, or a rollback put back, stays.
 
     Args:
         connection: the write transaction.
@@ -237,11 +252,14 @@ def accepted_again(connection: Connection, ledger: Ledger, delivered: pl.DataFra
     return ledger.dialect.fetch(
         connection,
         "SELECT s.entry_no FROM stage_delivered s JOIN records r ON r.record_no = s.record_no "
+        "JOIN archive_entries f ON f.entry_no = s.entry_no "
         "LEFT JOIN archive_heads h ON h.document_no = r.document_no "
         "LEFT JOIN archive_entries e ON e.entry_no = h.entry_no AND e.record_no = r.record_no "
-        "WHERE e.entry_no IS NULL AND EXISTS (SELECT 1 FROM move_members k "
+        "LEFT JOIN archive_changes c ON c.change_no = e.change_no "
+        "WHERE (e.entry_no IS NULL AND EXISTS (SELECT 1 FROM move_members k "
         "JOIN moves m ON m.move_no = k.move_no "
-        "WHERE k.record_no = s.record_no AND m.to_state = 'rejected')",
+        "WHERE k.record_no = s.record_no AND m.to_state = 'rejected')) "
+        "OR (e.content_digest <> f.content_digest AND c.kind IN ('publish', 'promote'))",
         {"entry_no": pl.Int64},
     )["entry_no"]
 
@@ -253,6 +271,7 @@ def reverse(
     unwanted: Callable[[Entry, Entry], bool],
     back: OpenChange,
     removal: OpenChange,
+    searched_of: SearchedOf,
 ) -> None:
     """Take visible entries away, shard by shard: each document goes back, or leaves the archive.
 
@@ -263,17 +282,24 @@ def reverse(
         unwanted: see `plan_reversal`.
         back: the change of documents that show earlier values again.
         removal: the change of documents that leave the archive; it may be the same one.
+        searched_of: what is searched in the content of each workload.
     """
     lock_archive(connection, ledger)
     for part in visible.iter_slices(SHARD):
         plan = plan_reversal(connection, ledger, part, unwanted)
-        show_again(connection, ledger, plan.again, back)
+        show_again(connection, ledger, plan.again, back, searched_of)
         if not plan.ended.is_empty():
             end_entries(connection, ledger, plan.ended, removal.at, removal.number)
             removal.count(0, plan.ended.height)
 
 
-def hide_records(connection: Connection, ledger: Ledger, records: pl.Series, change_no: int) -> int:
+def hide_records(
+    connection: Connection,
+    ledger: Ledger,
+    records: pl.Series,
+    change_no: int,
+    searched_of: SearchedOf,
+) -> int:
     """End the visible entries of records that may not be seen any more.
 
     Each document shows again what it showed before, of another record that is still published and
@@ -285,6 +311,7 @@ def hide_records(connection: Connection, ledger: Ledger, records: pl.Series, cha
         ledger: the ledger.
         records: record_no; those that are not visible change nothing.
         change_no: the change, recorded by `record_change`; its counts are set here.
+        searched_of: what is searched in the content of each workload.
 
     Returns:
         How many documents changed.
@@ -297,5 +324,5 @@ def hide_records(connection: Connection, ledger: Ledger, records: pl.Series, cha
         return earlier.record_no in hidden or earlier.content_digest == present.content_digest
 
     with known_change(connection, change_no) as change:
-        reverse(connection, ledger, visible, unwanted, change, change)
+        reverse(connection, ledger, visible, unwanted, change, change, searched_of)
     return visible.height

@@ -6,7 +6,7 @@ statement that runs unchanged on both.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 import polars as pl
@@ -22,6 +22,10 @@ class Dialect(Protocol):
     name: str
     driver_error: type[Exception]
     """What the driver raises when a bulk statement goes past SQLAlchemy."""
+    texts_of_json: str
+    """A query of one column `value`: the texts of the JSON list that is its one parameter.
+
+    It brings many ids into a query without a write, which staging them would be."""
 
     def make_engine(self, url: str) -> Engine:
         """An engine whose `begin` opens a transaction that no other writer can slip into."""
@@ -54,6 +58,20 @@ class Dialect(Protocol):
 
         The types are never guessed: a column whose first rows are NULL would be guessed wrong.
         """
+        ...
+
+    def stream(
+        self,
+        connection: Connection,
+        sql: str,
+        schema: Mapping[str, PolarsType],
+        parameters: Sequence[object] = (),
+    ) -> Iterator[pl.DataFrame]:
+        """As `fetch`, `ROWS_A_CHUNK` rows at a time: memory does not grow with the result."""
+        ...
+
+    def in_byte_order(self, column: str) -> str:
+        """A text column as something to sort by: by its UTF-8 bytes, as Python does."""
         ...
 
     def add_search(self, connection: Connection, frame: pl.DataFrame) -> None:
@@ -90,4 +108,8 @@ class Dialect(Protocol):
 
     def lock_chain(self, connection: Connection, chain: str) -> None:
         """Hold the right to add to a hash chain to the end of the transaction."""
+        ...
+
+    def forget_deleted(self, engine: Engine) -> str | None:
+        """Lose what was deleted or overwritten; what is left to do by hand, None for nothing."""
         ...

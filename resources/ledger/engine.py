@@ -19,7 +19,7 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, inspect, make_url, select
+from sqlalchemy import URL, Connection, Engine, inspect, make_url, select
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from resources.clock import Clock, system_clock, to_text
@@ -89,6 +89,19 @@ class Ledger:
         """The clock's time in the ledger's text form."""
         return to_text(self.clock())
 
+    def forget_deleted(self) -> str | None:
+        """Let the database lose what was deleted or overwritten in it.
+
+        Returns:
+            What is left for whoever runs the database to do; None where nothing is.
+
+        Raises:
+            LedgerBusy: another transaction stood in the way.
+            StorageFull: the disk has no room for a second copy of the database's file.
+        """
+        with _translated(self.dialect, self.place):
+            return self.dialect.forget_deleted(self.engine)
+
     def close(self) -> None:
         """Give the connections back; the ledger cannot be used afterwards."""
         self.engine.dispose()
@@ -113,8 +126,18 @@ def normalise_url(url: str) -> str:
         backend = "postgresql"
     if backend not in _DIALECTS:
         raise UnsupportedDatabase(backend)
+    if has_stray_at(parsed):
+        raise UnreadableLedgerUrl(
+            "more than one '@' stands in it; write one in a user or a password as %40"
+        )
     driver = "postgresql+psycopg" if backend == "postgresql" else "sqlite+pysqlite"
     return parsed.set(drivername=driver).render_as_string(hide_password=False)
+
+
+def has_stray_at(url: URL) -> bool:
+    """Does a piece of the password stand in the host or database, behind an '@' not escaped?"""
+    found = "" if url.get_backend_name() == "sqlite" else f"{url.host or ''}{url.database or ''}"
+    return "@" in found
 
 
 def open_ledger(

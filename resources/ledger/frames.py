@@ -1,7 +1,7 @@
 """Small conversions between Polars frames and the ledger's rows.
 
-Belongs here: column order, and the digest over a set of record numbers. Does not belong here:
-frame contracts between stages (`resources/contracts.py`).
+Belongs here: column order, lists as parameters, and the digest over a set of record numbers. Does
+not belong here: frame contracts between stages (`resources/contracts.py`).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
+import msgspec
 import polars as pl
 from sqlalchemy import Table
 
@@ -69,6 +70,11 @@ def member_bytes(members: pl.Series) -> bytes:
     if sys.byteorder == "big":
         numbers.byteswap()
     return numbers.tobytes()
+
+
+def json_of_texts(values: pl.Series) -> str:
+    """Values as a JSON list, for `Dialect.texts_of_json`."""
+    return msgspec.json.encode(values.to_list()).decode()
 
 
 def frame_of(rows: Sequence[Sequence[object]], schema: Mapping[str, PolarsType]) -> pl.DataFrame:

@@ -128,6 +128,7 @@ class ManifestPlan:
     mode: str
     model: str
     schema_version: int
+    replay_no: int | None = None
 
 
 def next_manifest_id(ledger: Ledger, version_no: int, key: str) -> str:
@@ -185,6 +186,7 @@ def store_manifest(
             artifact=plan.artifact,
             replay_reason=plan.replay_reason,
             frozen_at=cause.at,
+            replay_no=plan.replay_no,
         )
     ).inserted_primary_key
     assert key is not None  # noqa: S101 - a single insert returns its key

@@ -6,7 +6,7 @@ Belongs here: statements that only PostgreSQL understands. Does not belong here:
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import polars as pl
@@ -23,7 +23,14 @@ from resources.ledger.errors import (
     StorageFull,
     UnreadableLedgerUrl,
 )
-from resources.ledger.frames import ROWS_A_CHUNK, PolarsType, columns_of, declared, frame_of_chunks
+from resources.ledger.frames import (
+    ROWS_A_CHUNK,
+    PolarsType,
+    columns_of,
+    declared,
+    frame_of,
+    frame_of_chunks,
+)
 
 _TYPE: dict[type[pl.DataType], str] = {
     pl.Int64: "BIGINT",
@@ -43,11 +50,23 @@ _LOST_CLASSES = ("08", "28", "3D", "53", "57")
 _OPENING = "tallybook:opening"
 
 
+# Tables with columns that an erasure empties.
+_WITH_VALUES = (
+    "archive_entries",
+    "archive_search",
+    "findings",
+    "parses",
+    "replay_members",
+    "reviews",
+)
+
+
 class PostgresDialect:
     """The dialect of a ledger in a PostgreSQL database."""
 
     name = "postgresql"
     driver_error: type[Exception] = psycopg.Error
+    texts_of_json = "SELECT json_array_elements_text(CAST(? AS json)) AS value"
 
     def make_engine(self, url: str) -> Engine:
         """An engine with short connect time-outs that notices connections lost while idle."""
@@ -125,6 +144,24 @@ class PostgresDialect:
             cursor.execute(cast(Any, query), tuple(parameters))
             return frame_of_chunks(iter(lambda: cursor.fetchmany(ROWS_A_CHUNK), []), schema)
 
+    def stream(
+        self,
+        connection: Connection,
+        sql: str,
+        schema: Mapping[str, PolarsType],
+        parameters: Sequence[object] = (),
+    ) -> Iterator[pl.DataFrame]:
+        """A cursor on the server: the driver's own would take the whole result first."""
+        with self._driver(connection).cursor(name="tallybook_stream") as cursor:
+            query = sql.replace("%", "%%").replace("?", "%s")
+            cursor.execute(cast(Any, query), tuple(parameters))
+            while rows := cursor.fetchmany(ROWS_A_CHUNK):
+                yield frame_of(rows, schema)
+
+    def in_byte_order(self, column: str) -> str:
+        """The database's own order is that of a language."""
+        return f'{column} COLLATE "C"'
+
     def add_search(self, connection: Connection, frame: pl.DataFrame) -> None:
         """The vector is built from our own tokens, since the server's parser cuts part numbers."""
         vectors = frame.select(
@@ -191,6 +228,13 @@ class PostgresDialect:
         """A transaction-scoped advisory lock, so that two writers cannot read one head."""
         connection.execute(
             text("SELECT pg_advisory_xact_lock(hashtextextended(:chain, 0))"), {"chain": chain}
+        )
+
+    def forget_deleted(self, engine: Engine) -> str | None:
+        """Only its own administrator can rewrite tables at a time that suits everybody."""
+        return (
+            "PostgreSQL keeps what was deleted until its tables are written anew: run VACUUM FULL "
+            f"{', '.join(_WITH_VALUES)}; its write-ahead log and backups end with their own age"
         )
 
     def _copy(self, connection: Connection, table: str, frame: pl.DataFrame) -> None:

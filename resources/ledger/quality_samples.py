@@ -198,13 +198,16 @@ def decisions_of_samples(connection: Connection, ledger: Ledger, version_no: int
 
 
 def corrections_of_samples(connection: Connection, ledger: Ledger, version_no: int) -> pl.DataFrame:
-    """The corrected answers among them: attempt_no, batch_no, corrected_content; by attempt."""
+    """The corrected answers among them: attempt_no, batch_no, corrected_content; by attempt.
+
+    Without those of erased documents, whose corrections were emptied.
+    """
     return ledger.dialect.fetch(
         connection,
         "SELECT v.attempt_no, a.batch_no, v.corrected_content FROM reviews v "  # noqa: S608
         "JOIN attempts a ON a.attempt_no = v.attempt_no "
         f"WHERE v.version_no = ? AND v.kind = '{QUALITY_SAMPLE}' AND v.decision = 'correct' "
-        f"AND {_JUDGED_LAST}",
+        f"AND v.corrected_content IS NOT NULL AND {_JUDGED_LAST}",
         {"attempt_no": pl.Int64, "batch_no": pl.Int64, "corrected_content": pl.String},
         (version_no,),
     ).sort("attempt_no")

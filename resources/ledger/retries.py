@@ -50,8 +50,8 @@ AGAIN_SCHEMA = {
 three count the attempts that went such a path: what they changed is in the newest request."""
 
 # An answer that acceptance found to be another document's has its class in its decision alone.
-# Only attempts since the record was last requeued count: somebody gave it a new start, whatever
-# it was then (a dead letter, one given away before, one that a reviewer had).
+# Only attempts since the record was last requeued or replayed count: somebody gave it a new
+# start, whatever it was then (a dead letter, one given away before, one that a reviewer had).
 _TRIED = """
 SELECT s.record_no, a.attempt_no, a.recovery_path, COALESCE(p.failure_class, t.failure_class),
     COALESCE(t.counted, CASE WHEN p.disposition = 'expired' THEN 0 ELSE 1 END), b.submitted_at
@@ -62,7 +62,7 @@ LEFT JOIN dispositions p ON p.attempt_no = a.attempt_no
 LEFT JOIN retry_decisions t ON t.attempt_no = a.attempt_no
 WHERE a.attempt_no >= COALESCE((SELECT MAX(q.attempt_no) FROM attempts q
     WHERE q.record_no = s.record_no AND q.attempt_no <= s.attempt_no
-    AND q.recovery_path = 'requeue'), 0)
+    AND q.recovery_path IN ('requeue', 'replay')), 0)
 """
 _NEWEST = (
     "NOT EXISTS (SELECT 1 FROM attempts n WHERE n.record_no = a.record_no "
@@ -114,8 +114,9 @@ def tried_before(connection: Connection, ledger: Ledger, failed: pl.DataFrame) -
     tried = ledger.dialect.fetch(connection, _TRIED, TRIED_SCHEMA)
     earlier = tried.join(failed.select("attempt_no"), on="attempt_no", how="anti")
     present = failed.select("record_no", present="failure_class")
-    # The first attempt has no path of its own; a requeue is a new start.
-    named = pl.col("recovery_path").filter(~pl.col("recovery_path").is_in(["first", "requeue"]))
+    # The first attempt has no path of its own; a requeue or a replay is a new start.
+    starts = ["first", "requeue", "replay"]
+    named = pl.col("recovery_path").filter(~pl.col("recovery_path").is_in(starts))
     counts = (
         earlier.join(present, on="record_no")
         .group_by("record_no")
@@ -248,7 +249,8 @@ def retries_made(connection: Connection, version_no: int) -> int:
             "SELECT COALESCE(SUM(b.expected_records), 0) FROM batches b "
             "JOIN manifests m ON m.manifest_no = b.manifest_no "
             "WHERE b.version_no = :version AND m.replay_reason = 'transient_retry' "
-            "AND b.state <> 'cancelled'"
+            # Somebody may give this reason for a replay, which follows nothing by itself.
+            "AND m.replay_no IS NULL AND b.state <> 'cancelled'"
         ),
         {"version": version_no},
     ).scalar_one()

@@ -80,9 +80,15 @@ def open_reviews(
 
 
 def close_overtaken(
-    connection: Connection, ledger: Ledger, records: pl.Series, at: str, *, by: str = "tallybook"
+    connection: Connection,
+    ledger: Ledger,
+    records: pl.Series,
+    at: str,
+    *,
+    by: str = "tallybook",
+    why: str = "a newer answer of the record was judged",
 ) -> int:
-    """Close the open reviews of records that are judged again, and say how many.
+    """Close the open reviews of records that are judged again or gone, and say how many.
 
     Nobody decided them: a newer answer of the record is what a person would look at now. That
     holds for a quality sample too, which asks about the values that were drawn.
@@ -93,7 +99,7 @@ def close_overtaken(
         connection, "stage_overtaken", pl.DataFrame({"record_no": records.cast(pl.Int64)})
     )
     which = "decision IS NULL AND record_no IN (SELECT record_no FROM stage_overtaken)"
-    given = {"at": at, "who": by, "why": "a newer answer of the record was judged"}
+    given = {"at": at, "who": by, "why": why}
     connection.execute(
         text(
             "INSERT INTO review_acts (review_no, revision, act, who, reason, acted_at) "  # noqa: S608

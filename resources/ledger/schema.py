@@ -853,7 +853,7 @@ archive_changes = Table(
     "archive_changes",
     metadata,
     Column("change_no", BigKey, primary_key=True),
-    # publish, correction, restore, promote, rollback, removal.
+    # publish, correction, restore, promote, rollback, removal, erasure.
     Column("kind", String(16), nullable=False),
     Column("version_no", BigKey),
     Column("reason", Text, nullable=False),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import polars as pl
@@ -24,7 +24,14 @@ from resources.ledger.errors import (
     NotALedger,
     StorageFull,
 )
-from resources.ledger.frames import ROWS_A_CHUNK, PolarsType, columns_of, declared, frame_of_chunks
+from resources.ledger.frames import (
+    ROWS_A_CHUNK,
+    PolarsType,
+    columns_of,
+    declared,
+    frame_of,
+    frame_of_chunks,
+)
 
 BUSY_SECONDS = 30
 _RETRY_SECONDS = 0.02
@@ -51,6 +58,7 @@ class SqliteDialect:
 
     name = "sqlite"
     driver_error: type[Exception] = sqlite3.Error
+    texts_of_json = "SELECT value FROM json_each(?)"
 
     def make_engine(self, url: str) -> Engine:
         """An engine with WAL, full synchronisation and immediate write transactions."""
@@ -137,6 +145,22 @@ class SqliteDialect:
         cursor = self._driver(connection).execute(sql, tuple(parameters))
         return frame_of_chunks(iter(lambda: cursor.fetchmany(ROWS_A_CHUNK), []), schema)
 
+    def stream(
+        self,
+        connection: Connection,
+        sql: str,
+        schema: Mapping[str, PolarsType],
+        parameters: Sequence[object] = (),
+    ) -> Iterator[pl.DataFrame]:
+        """The driver itself hands out rows as they are found."""
+        cursor = self._driver(connection).execute(sql, tuple(parameters))
+        while rows := cursor.fetchmany(ROWS_A_CHUNK):
+            yield frame_of(rows, schema)
+
+    def in_byte_order(self, column: str) -> str:
+        """The order that SQLite compares text in anyhow."""
+        return column
+
     def add_search(self, connection: Connection, frame: pl.DataFrame) -> None:
         """One row an entry; the row id is the entry number."""
         self._driver(connection).executemany(
@@ -184,6 +208,30 @@ class SqliteDialect:
 
     def lock_chain(self, connection: Connection, chain: str) -> None:
         """Nothing to do: there is one writer at a time."""
+
+    def forget_deleted(self, engine: Engine) -> str | None:
+        """Deleted text stays in free pages, in the index's old segments and in the log.
+
+        Merging the index and writing the file anew are the only ways to be rid of all of it.
+        """
+        pooled = engine.raw_connection()
+        try:
+            driver = cast(sqlite3.Connection, pooled.driver_connection)
+            driver.execute("PRAGMA query_only=0")
+            driver.execute("INSERT INTO archive_search(archive_search) VALUES('optimize')")
+            # The new file is written to a temporary one first: memory would not hold a large one.
+            driver.execute("PRAGMA temp_store=FILE")
+            driver.execute("VACUUM")
+            busy, *_ = driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            driver.execute("PRAGMA temp_store=MEMORY")
+        finally:
+            pooled.close()
+        if not busy:
+            return None
+        return (
+            "the write-ahead log beside the ledger still holds what was deleted, since somebody "
+            "reads an earlier state of it; it is gone once every process has closed the ledger"
+        )
 
     @staticmethod
     def _driver(connection: Connection) -> sqlite3.Connection:

@@ -28,7 +28,9 @@ from pipeline_assets.workloads.registry import load_workload
 from resources.context import Context, open_context
 from resources.contracts import PARSED_TEXT, store_frame
 from resources.ledger.parses import PARSE_SCHEMA, store_parses
-from resources.ledger.source_snapshots import SCAN_SCHEMA, register_source, store_scan
+from resources.ledger.scan_reads import SCAN_SCHEMA, keep_reads
+from resources.ledger.scan_storage import FinishedPass, store_scan
+from resources.ledger.source_snapshots import register_source
 from resources.parser_settings import PARSER_VERSION
 from resources.providers.baseline import BaselineProvider, Request, RequestBody
 from resources.record_ids import reference
@@ -172,7 +174,9 @@ def _load(
     """Put the documents into the ledger as ingest would leave them: document id → answer."""
     key = parser_settings(version.spec).key
     image = context.artifacts.put("thumbnail", b"thumbnail").digest
-    source_no = register_source(context.ledger, SOURCE, "scripted", "memory")
+    source_no = register_source(
+        context.ledger, SOURCE, "scripted", "memory", workload=version.spec.workload
+    )
     scans: list[dict[str, object]] = []
     places: dict[str, Ask] = {}
     for number, batch in enumerate(batches):
@@ -193,15 +197,17 @@ def _load(
         rows = pl.DataFrame([row | {"text_pack": pack.digest} for row in parses], PARSE_SCHEMA)
         with context.ledger.write() as connection:
             store_parses(connection, context.ledger, rows)
+    scan = pl.DataFrame(scans, SCAN_SCHEMA)
+    finished = FinishedPass(
+        scanned_at_ns=0,
+        listed=0,
+        kept=scan.height,
+        removed=pl.Series(dtype=pl.Int64),
+        complete=True,
+    )
     with context.ledger.write() as connection:
-        store_scan(
-            connection,
-            context.ledger,
-            source_no,
-            pl.DataFrame(scans, SCAN_SCHEMA),
-            complete=True,
-            kept=pl.DataFrame({"document_id": []}, schema={"document_id": pl.String}),
-        )
+        keep_reads(connection, context.ledger, source_no, scan)
+        store_scan(connection, context.ledger, source_no, finished)
     return places
 
 
@@ -213,6 +219,7 @@ def _scan_row(name: str, checksum: str) -> dict[str, object]:
         "mtime_ns": 0,
         "device": "0",
         "inode": "0",
+        "mark": None,
         "scanned_at_ns": 0,
         "excluded": None,
         "detail": "",

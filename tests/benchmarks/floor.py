@@ -12,6 +12,8 @@ import time
 import polars as pl
 from sqlalchemy import BigInteger, Connection, Integer, Table
 
+from pipeline_assets.workloads.fields import searched
+from pipeline_assets.workloads.registry import load_workload
 from resources.artifacts import Kind
 from resources.context import Context
 from resources.ledger.archive_content import search_entries_of
@@ -27,6 +29,7 @@ from resources.ledger.schema import (
     results,
 )
 
+WORKLOAD = "equipment_manuals"
 TABLES = (
     record_state,
     results,
@@ -72,7 +75,8 @@ def _read_rows(
     """The rows of a range of records by table, and the search entries among them."""
     with source.ledger.read() as connection:
         frames = {table: _fetch(source, connection, table, low, high) for table in TABLES}
-    return frames, search_entries_of(frames[archive_entries].select("entry_no", "content"))
+    contents = frames[archive_entries].select("entry_no", "content")
+    return frames, search_entries_of(contents, searched(load_workload(WORKLOAD).fields))
 
 
 def _fetch(

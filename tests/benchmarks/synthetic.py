@@ -18,7 +18,9 @@ from pipeline_assets.versions import OpenVersion
 from resources.context import Context
 from resources.contracts import PARSED_TEXT, store_frame
 from resources.ledger.parses import PARSE_SCHEMA, store_parses
-from resources.ledger.source_snapshots import SCAN_SCHEMA, register_source, store_scan
+from resources.ledger.scan_reads import SCAN_SCHEMA, keep_reads
+from resources.ledger.scan_storage import FinishedPass, store_scan
+from resources.ledger.source_snapshots import register_source
 
 PACK = 2_000
 """Documents a text pack."""
@@ -87,7 +89,9 @@ def documents(count: int, seed: int) -> Iterator[Document]:
 
 def load_documents(context: Context, version: OpenVersion, count: int, seed: int) -> None:
     """Put `count` parsed documents into the ledger, as ingest would leave them."""
-    source_no = register_source(context.ledger, "bench", "synthetic", "memory")
+    source_no = register_source(
+        context.ledger, "bench", "synthetic", "memory", workload=version.spec.workload
+    )
     thumbnail = context.artifacts.put("thumbnail", b"thumbnail").digest
     key = parser_settings(version.spec).key
     scans = []
@@ -133,6 +137,7 @@ def load_documents(context: Context, version: OpenVersion, count: int, seed: int
                     "mtime_ns": 0,
                     "device": "0",
                     "inode": "0",
+                    "mark": None,
                     "scanned_at_ns": 0,
                     "excluded": None,
                     "detail": "",
@@ -140,12 +145,14 @@ def load_documents(context: Context, version: OpenVersion, count: int, seed: int
                 schema=SCAN_SCHEMA,
             )
         )
+    scan = pl.concat(scans)
+    finished = FinishedPass(
+        scanned_at_ns=0,
+        listed=0,
+        kept=scan.height,
+        removed=pl.Series(dtype=pl.Int64),
+        complete=True,
+    )
     with context.ledger.write() as connection:
-        store_scan(
-            connection,
-            context.ledger,
-            source_no,
-            pl.concat(scans),
-            complete=True,
-            kept=pl.DataFrame({"document_id": []}, schema={"document_id": pl.String}),
-        )
+        keep_reads(connection, context.ledger, source_no, scan)
+        store_scan(connection, context.ledger, source_no, finished)

@@ -20,7 +20,7 @@ import pytest
 
 from pipeline_assets.collect.collect_batches import collect_batches
 from pipeline_assets.ingest import parse_documents
-from pipeline_assets.ingest.scan import scan_folder
+from pipeline_assets.ingest.scan import scan_declared
 from pipeline_assets.parser_settings import parser_settings
 from pipeline_assets.prepare.freeze import freeze_manifest
 from pipeline_assets.provider_jobs.monitor import look_at_due_jobs
@@ -95,9 +95,11 @@ def make_template(folder: Path, url: str, key: str, monkeypatch: pytest.MonkeyPa
         text = manual("Circulation Pump", f"WP-{100 + number}")
         (folder / "documents" / f"pump-{number}.txt").write_text(text, encoding="utf-8")
     with open_context(settings_of(folder)) as context:
-        scan_folder(context)
+        scan_declared(context)
         version = open_version(context, key)
-        parse_documents.parse_documents(context, parser_settings(version.spec))
+        parse_documents.parse_documents(
+            context, parser_settings(version.spec), version.spec.workload
+        )
         freeze_manifest(context, version)
         submit_batches(context, version)
         for _ in range(4):

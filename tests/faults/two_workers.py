@@ -22,7 +22,7 @@ from unittest.mock import patch
 from pipeline_assets.accept.judge_batches import judge_batches
 from pipeline_assets.collect.collect_batches import collect_batches
 from pipeline_assets.ingest.parse_documents import parse_documents
-from pipeline_assets.ingest.scan import scan_folder
+from pipeline_assets.ingest.scan import scan_declared
 from pipeline_assets.parser_settings import parser_settings
 from pipeline_assets.prepare.freeze import freeze_manifest
 from pipeline_assets.publish.publish_accepted import publish_accepted
@@ -180,9 +180,9 @@ def run_sensors(series: Series) -> SensorReport:
         patch.dict(os.environ, variables),  # this process submits and collects
         open_context(shop.settings(), clock=world.clock.now) as context,
     ):
-        scan_folder(context)
+        scan_declared(context)
         version = open_version(context, shop.key)
-        parse_documents(context, parser_settings(version.spec))
+        parse_documents(context, parser_settings(version.spec), version.spec.workload)
         freeze_manifest(context, version)
         with ticker(shop, variables) as one, ticker(shop, variables) as two:
             for _ in range(ROUNDS):

@@ -31,7 +31,7 @@ from pipeline_assets.canary.gate import GateDecision
 from pipeline_assets.canary.run import pass_canary
 from pipeline_assets.collect.collect_batches import collect_batches
 from pipeline_assets.ingest.parse_documents import parse_documents
-from pipeline_assets.ingest.scan import scan_folder
+from pipeline_assets.ingest.scan import scan_declared
 from pipeline_assets.parser_settings import parser_settings
 from pipeline_assets.prepare.freeze import freeze_manifest
 from pipeline_assets.provider_jobs.clients import LazyClient
@@ -131,8 +131,8 @@ def walk(context: Context, *, canary: bool) -> None:
         cause = context.cause("one call at a time, and unusable answers are the point", "trial")
         set_operating(context.ledger, version.version_no, "online_concurrency", "1", cause)
         set_operating(context.ledger, version.version_no, "breaker_window", "0", cause)
-        scan_folder(context)
-        parse_documents(context, parser_settings(version.spec))
+        scan_declared(context)
+        parse_documents(context, parser_settings(version.spec), version.spec.workload)
         freeze_manifest(context, version)
         report = submitting.submit_batches(context, version)
         if report.waiting:

@@ -248,7 +248,7 @@ def _pass(context: Any, tally: _Tally, alone: bool) -> None:
     from pipeline_assets.automation.pending import pending_versions
     from pipeline_assets.collect.collect_batches import collect_batches
     from pipeline_assets.ingest.parse_documents import parse_documents
-    from pipeline_assets.ingest.scan import scan_folder
+    from pipeline_assets.ingest.scan import scan_declared
     from pipeline_assets.parser_settings import parser_settings
     from pipeline_assets.prepare.freeze import freeze_manifest
     from pipeline_assets.provider_jobs.monitor import look_at_due_jobs
@@ -260,8 +260,12 @@ def _pass(context: Any, tally: _Tally, alone: bool) -> None:
     stages: list[Callable[[], object]] = [
         lambda: look_at_due_jobs(context),
         lambda: pending_versions(context),
-        lambda: scan_folder(context),
-        lambda: parse_documents(context, parser_settings(open_version(context, key).spec)),
+        lambda: scan_declared(context),
+        lambda: parse_documents(
+            context,
+            parser_settings(open_version(context, key).spec),
+            open_version(context, key).spec.workload,
+        ),
         lambda: freeze_manifest(context, open_version(context, key)),
         lambda: submit_batches(context, open_version(context, key)),
         lambda: collect_batches(context, open_version(context, key)),
@@ -281,8 +285,8 @@ def _pass(context: Any, tally: _Tally, alone: bool) -> None:
 
 def _stand(context: Any) -> tuple[Ended, str] | None:
     """How the version ended; None while something is open."""
-    from pipeline_assets.account.known_version import VersionNeverUsed
     from pipeline_assets.account.status import OPEN_STATES, status
+    from pipeline_assets.known_version import VersionNeverUsed
 
     try:
         found = status(context, context.settings.version)

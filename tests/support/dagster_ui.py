@@ -68,12 +68,25 @@ class UserInterface:
         return names == ["tallybook"]
 
 
+def place_of(settings: Settings) -> dict[str, str]:
+    """The variables that mean the settings' state folder, sources and versions."""
+    place = {"TALLYBOOK_STATE": str(settings.state_folder)}
+    if settings.source_given:
+        place["TALLYBOOK_SOURCE"] = str(settings.source_folder)
+        place["TALLYBOOK_SOURCE_NAME"] = settings.source_name
+    else:
+        place["TALLYBOOK_SOURCES"] = str(settings.sources_file)
+    if settings.specs is not None:
+        place["TALLYBOOK_SPECS"] = str(settings.specs)
+    return place
+
+
 @contextmanager
 def user_interface(settings: Settings, log: Path) -> Iterator[UserInterface]:
     """Run webserver, daemon and code server on the settings' state folder.
 
     Args:
-        settings: whose state, source and source name are used; the home must be made already.
+        settings: whose state, sources and versions are used; the home must be made already.
         log: where the output goes.
 
     Raises:
@@ -90,9 +103,7 @@ def user_interface(settings: Settings, log: Path) -> Iterator[UserInterface]:
             env={
                 **os.environ,
                 "DAGSTER_HOME": str(instance_home(settings)),
-                "TALLYBOOK_STATE": str(settings.state_folder),
-                "TALLYBOOK_SOURCE": str(settings.source_folder),
-                "TALLYBOOK_SOURCE_NAME": settings.source_name,
+                **place_of(settings),
             },
             stdin=subprocess.DEVNULL,
             stdout=output,

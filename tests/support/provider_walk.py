@@ -25,7 +25,7 @@ from pipeline_assets.canary.run import gate_of
 from pipeline_assets.collect.collect_batches import CollectReport, collect_batches
 from pipeline_assets.ingest import parse_documents as parsing
 from pipeline_assets.ingest.parse_documents import parse_documents
-from pipeline_assets.ingest.scan import scan_folder
+from pipeline_assets.ingest.scan import scan_declared
 from pipeline_assets.parser_settings import parser_settings
 from pipeline_assets.prepare.freeze import freeze_manifest
 from pipeline_assets.provider_jobs.monitor import TickReport, look_at_due_jobs
@@ -105,9 +105,9 @@ class ProviderWalk:
 
     def prepare(self) -> None:
         """Scan, parse and freeze."""
-        scan_folder(self.context)
+        scan_declared(self.context)
         version = open_version(self.context, self.key)
-        parse_documents(self.context, parser_settings(version.spec))
+        parse_documents(self.context, parser_settings(version.spec), version.spec.workload)
         freeze_manifest(self.context, version)
 
     def step(self) -> Pass:

@@ -15,7 +15,7 @@ from pipeline_assets.accept.judge_batches import judge_batches
 from pipeline_assets.collect.collect_batches import collect_batches
 from pipeline_assets.ingest.keep_sources import keep_source
 from pipeline_assets.ingest.placeholder import placeholder
-from pipeline_assets.ingest.scan import scan_folder
+from pipeline_assets.ingest.scan import scan_declared
 from pipeline_assets.parser_settings import parser_settings
 from pipeline_assets.prepare.freeze import freeze_manifest
 from pipeline_assets.publish.publish_accepted import publish_accepted
@@ -23,9 +23,9 @@ from pipeline_assets.submit.submit_batches import submit_batches
 from pipeline_assets.versions import OpenVersion, open_version
 from resources.context import Context
 from resources.contracts import PARSED_TEXT, store_frame
-from resources.ledger.parses import PARSE_SCHEMA, missing_parses, store_parses
+from resources.ledger.parses import PARSE_SCHEMA, missing_parses, missing_slice, store_parses
 from resources.settings import Settings
-from resources.sources.directory import DirectorySource
+from resources.sources.folder import FolderListing
 from tests.support.clock import FrozenClock
 
 KEY = "manuals-baseline-2"
@@ -84,7 +84,7 @@ class Archive:
 
     def scan(self) -> None:
         """Take a snapshot alone."""
-        scan_folder(self.context)
+        scan_declared(self.context)
 
     def version(self) -> OpenVersion:
         """The version, open for work."""
@@ -108,9 +108,11 @@ class Archive:
 
     def _parse(self, version: OpenVersion) -> None:
         context, key = self.context, parser_settings(version.spec).key
-        source = DirectorySource(self.settings.source_name, self.folder)
+        source = FolderListing(self.settings.source_name, self.folder)
+        missing = missing_parses(context.ledger, key, version.spec.workload)
+        wanted = missing_slice(context.ledger, key, missing["source_version_no"])
         rows, pages = [], []
-        for checksum, document, size in missing_parses(context.ledger, key).iter_rows():
+        for checksum, document, size in wanted.iter_rows():
             text = keep_source(context.artifacts, source, document, checksum).read_text()
             locked = text == LOCKED_TEXT
             if not locked and size:

@@ -74,10 +74,33 @@ RULES = {
 }
 
 
-READ_BY_DAGSTER = frozenset({"asset.py", "checks.py", "context_resource.py", "repair_job.py"})
+READ_BY_DAGSTER = frozenset(
+    {"asset.py", "checks.py", "context_resource.py", "repair_job.py", "stuck_job.py"}
+)
 """Dagster reads their annotations as objects, and the import would leave it only their text."""
 SENSORS = "pipeline_assets/automation/sensors.py"
 """The one other file of which that is true."""
+
+
+OWN_FIELDS = re.compile(r"\Atitle\Z|product_identifiers")
+"""Text that names a field of the workload of manuals; no other workload has those fields."""
+WORKLOADS = "pipeline_assets/workloads"
+_SEARCH = "a column of the search, or the role that leads to it, which fields of any workload have"
+_SCHEMA = "a word of JSON Schema"
+MAY_NAME_FIELDS = {
+    "resources/ledger/archive.py": _SEARCH,
+    "resources/ledger/archive_content.py": _SEARCH,
+    "resources/ledger/postgres.py": _SEARCH,
+    "resources/ledger/sqlite.py": _SEARCH,
+    f"{WORKLOADS}/declaration.py": _SEARCH,
+    f"{WORKLOADS}/fields.py": _SEARCH,
+    f"{WORKLOADS}/workload.py": _SEARCH,
+    f"{WORKLOADS}/rules/titles_shared.py": _SEARCH,
+    "resources/providers/gemini/schema.py": _SCHEMA,
+    "pipeline_assets/prompting/request_maker.py": _SCHEMA,
+    f"{WORKLOADS}/foreign_matter.py": "words of orders to a model, as documents print them",
+}
+"""Modules outside a workload's folder that may use such text all the same, and why."""
 
 
 def repository_files() -> Iterator[Path]:
@@ -132,6 +155,28 @@ def raises_not_implemented(source: str) -> list[int]:
             if isinstance(raised, ast.Name) and raised.id == "NotImplementedError":
                 lines.append(node.lineno)
     return lines
+
+
+def is_of_a_workload(path: Path) -> bool:
+    """Tell whether a module is in a workload's own folder."""
+    workloads = REPOSITORY / WORKLOADS
+    return workloads in path.parents and any(
+        folder.parent == workloads and (folder / "workload.py").is_file() for folder in path.parents
+    )
+
+
+def named_fields(source: str) -> list[str]:
+    """Return the string literals, but docstrings, that name a field of one workload."""
+    tree = ast.parse(source)
+    told = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    return [
+        f"{node.lineno}: {node.value[:40]}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and id(node) not in told
+        and OWN_FIELDS.search(node.value)
+    ]
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
@@ -206,6 +251,41 @@ def test_fault_of_module(source: str, complaint: str | None) -> None:
 )
 def test_only_what_dagster_reads_goes_without_the_import(name: str, allowed: bool) -> None:
     assert (fault_of_module('"""Told."""\nimport os', name) is None) is allowed
+
+
+def test_no_module_outside_a_workload_knows_its_fields() -> None:
+    """A workload is added without a change outside its folder."""
+    naming = {
+        path.relative_to(REPOSITORY).as_posix(): found
+        for path in modules()
+        if path.relative_to(REPOSITORY).parts[0] in PACKAGES
+        and not is_of_a_workload(path)
+        and (found := named_fields(path.read_text(encoding="utf-8")))
+    }
+    assert {name: naming[name] for name in naming if name not in MAY_NAME_FIELDS} == {}
+    assert set(MAY_NAME_FIELDS) <= set(naming), "whoever needs no leave any more has none"
+
+
+@pytest.mark.parametrize(
+    ("source", "naming"),
+    [
+        ('content["title"]', True),
+        ('FIELDS = ("product_identifiers", "x")', True),
+        ('f"{row} has no product_identifiers"', True),
+        ('table(title="Hits")', False),
+        ('"the title of a page"', False),
+        ('"""Says what product_identifiers are."""', False),
+    ],
+)
+def test_a_named_field_is_found(source: str, naming: bool) -> None:
+    assert bool(named_fields(source)) is naming
+
+
+def test_the_folder_of_a_workload_is_its_own() -> None:
+    folder = REPOSITORY / WORKLOADS
+    assert is_of_a_workload(folder / "equipment_manuals" / "rules" / "frame.py")
+    assert not is_of_a_workload(folder / "rules" / "titles_shared.py")
+    assert not is_of_a_workload(folder / "fields.py")
 
 
 def test_not_implemented_is_found() -> None:

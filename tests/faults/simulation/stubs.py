@@ -82,6 +82,7 @@ def echoed(answer: pl.Expr) -> pl.Expr:
 
 WORKLOAD = SimpleNamespace(
     name="simulated",
+    fields=(),
     check_answer=check_answer,
     echoed=echoed,
     identical_duplicates="count_once",

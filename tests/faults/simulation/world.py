@@ -99,8 +99,8 @@ class World:
         frozen = freeze(self.ledger, KEY, "simulated", "0" * 64, "{}", cause)
         freeze(self.ledger, "older-1", "simulated", "1" * 64, "{}", cause)
         driver.execute(
-            "INSERT INTO sources (source_no,name,kind,location,registered_at) "
-            "VALUES (1,'s','d','/',?)",
+            "INSERT INTO sources (source_no,name,kind,location,registered_at,workload) "
+            "VALUES (1,'s','d','/',?,'simulated')",
             (_AT,),
         )
         driver.execute(

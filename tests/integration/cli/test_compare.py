@@ -10,9 +10,9 @@ from pipeline_assets.cli.app import main
 from resources.context import open_context
 from resources.settings import load_settings
 from tests.integration.compare.conftest import fill
+from tests.support.archive_shelf import FIRST, SECOND, Shelf
 from tests.support.clock import FrozenClock
 from tests.support.command import one_json
-from tests.support.shelf import FIRST, SECOND, Shelf
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ import pytest
 from pipeline_assets.cli.app import main
 from resources.context import open_context
 from resources.settings import load_settings
+from tests.support.archive_shelf import SECOND, Shelf, content
 from tests.support.clock import START, FrozenClock
 from tests.support.command import json_lines
-from tests.support.shelf import SECOND, Shelf, content
 
 
 @pytest.fixture
@@ -73,6 +73,7 @@ def test_the_three_forms_hold_the_same(export: Export, tmp_path: Path) -> None:
         status, said, _ = export("--out", tmp_path / name, "--as-of", moment)
         assert (status, said) == (0, f"2 documents written to {tmp_path / name}\n")
     rows = [json.loads(line) for line in (tmp_path / "x.jsonl").read_text().splitlines()]
+    assert {row.pop("workload") for row in rows} == {"equipment_manuals"}
     assert pq.read_table(tmp_path / "x.parquet").to_pylist() == rows
     with (tmp_path / "x.csv").open(newline="", encoding="utf-8") as stream:
         flat = list(csv.DictReader(stream))
@@ -108,6 +109,7 @@ def test_a_file_is_not_replaced_by_accident(export: Export, tmp_path: Path) -> N
         (["--raw"], 2, "--raw goes with --format csv"),
         (["--as-of", "yesterday"], 1, "is no time"),
         (["--version", "never-1"], 1, "nothing was processed"),
+        (["--workload", "invoices"], 1, "used so far: equipment_manuals"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )

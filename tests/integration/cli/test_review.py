@@ -300,7 +300,7 @@ def test_correcting_with_questions(shell: Shell) -> None:
     assert _work(shell.state, terminal) == {"corrected": 1}
     assert any("correction of title is refused" in line for line in terminal.said)
     assert (
-        "product identifiers (empty keeps it, - for none, several with ',' between)"
+        "Product identifiers (empty keeps it, - for none, several with ',' between)"
         in (terminal.said[2])
     )
     (row,) = [

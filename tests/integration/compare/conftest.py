@@ -11,9 +11,9 @@ import pytest
 
 from resources.context import open_context
 from resources.settings import Settings
+from tests.support.archive_shelf import SECOND, Shelf, content
 from tests.support.clock import FrozenClock
 from tests.support.postgres import fresh_database
-from tests.support.shelf import SECOND, Shelf, content
 
 EVIL = "<script>alert(1)</script>\"'&"
 

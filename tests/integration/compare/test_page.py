@@ -11,7 +11,7 @@ import pytest
 from pipeline_assets.compare.compare import compare_versions
 from pipeline_assets.compare.html import page_of
 from tests.integration.compare.conftest import EVIL
-from tests.support.shelf import FIRST, SECOND, Shelf
+from tests.support.archive_shelf import FIRST, SECOND, Shelf
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

@@ -18,8 +18,8 @@ from pipeline_assets.versions import open_version
 from resources.context import open_context
 from resources.ledger.schema import reviews
 from resources.settings import Settings
+from tests.support.archive_shelf import digest
 from tests.support.clock import FrozenClock
-from tests.support.shelf import digest
 from tests.support.small_archive import FAN, KEY, PUMP, Archive, fill_folder
 
 OTHER = "manuals-baseline-1"
@@ -51,7 +51,7 @@ def test_accepted_values_stand_for_a_version(archive: Archive) -> None:
     assert (found.both, found.changed, found.unpublished) == (2, 0, (0, 2))
     assert (found.only_first, found.only_second) == (0, 0)
     assert list(found.slices) == ["en/short/text"]
-    turned = compare_versions(archive.context, OTHER, KEY, where={"title": "same"})
+    turned = compare_versions(archive.context, OTHER, KEY, where=["title=same"])
     assert turned.unpublished == (2, 0)
     assert titles(turned)[f"manuals/{PUMP}"][0] == ["Water Pump WP-100 User Manual"]
 

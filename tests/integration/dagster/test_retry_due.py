@@ -10,9 +10,10 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from pipeline_assets.automation.busy import PARTITION_TAG
 from pipeline_assets.automation.jobs import MAX_RUNTIME_SECONDS
 from pipeline_assets.automation.pending import due_versions, pending_versions, run_key
-from pipeline_assets.automation.sensors import INTERVAL_SECONDS, PARTITION_TAG, retry_due
+from pipeline_assets.automation.sensors import INTERVAL_SECONDS, retry_due
 from pipeline_assets.definitions import ASSETS, build_definitions
 from pipeline_assets.expected_errors import EXPECTED_ERRORS
 from pipeline_assets.ingest import parse_documents

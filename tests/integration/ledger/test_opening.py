@@ -207,6 +207,7 @@ SECRETIVE = [
         id="option of no such name",
     ),
     pytest.param("postgresql://u:hidden@127.0.0.1:x/d", UnreadableLedgerUrl, id="no URL"),
+    pytest.param("postgresql://u:a@hidden@127.0.0.1/d", UnreadableLedgerUrl, id="second @"),
 ]
 
 

@@ -15,10 +15,10 @@ from pipeline_assets.outlets.http import WebhookOutlet
 from resources.context import Context, open_context
 from resources.ledger import schema
 from resources.settings import Settings
+from tests.support.archive_shelf import Shelf, clear
 from tests.support.clock import FrozenClock
 from tests.support.outlet_receiver import OutletReceiver, outlet_receiver
 from tests.support.postgres import fresh_database
-from tests.support.shelf import Shelf, clear
 
 SECRET = "open-sesame"
 TABLES = (

@@ -18,7 +18,7 @@ from sqlalchemy import text
 from pipeline_assets.outlets.deliver import retry_deliveries, send_changes
 from resources.ledger.alerts import open_alerts
 from tests.integration.outlets.conftest import SECRET, World
-from tests.support.shelf import SECOND, content
+from tests.support.archive_shelf import SECOND, content
 
 
 def test_the_message(world: World) -> None:

@@ -19,8 +19,8 @@ from pipeline_assets.outlets.payload import Message
 from pipeline_assets.outlets.queue import Answer
 from resources.context import Context
 from tests.integration.outlets.conftest import TABLES
+from tests.support.archive_shelf import Shelf, clear
 from tests.support.clock import FrozenClock
-from tests.support.shelf import Shelf, clear
 
 DOCUMENTS = ("a", "b", "c")
 # taken; taken and the acknowledgement lost; lost on the way; refused for now; the sender dies.

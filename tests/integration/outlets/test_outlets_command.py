@@ -9,10 +9,10 @@ import pytest
 from pipeline_assets.cli.app import main
 from resources.context import open_context
 from resources.settings import load_settings
+from tests.support.archive_shelf import Shelf
 from tests.support.clock import FrozenClock
 from tests.support.command import json_lines, one_json
 from tests.support.outlet_receiver import OutletReceiver
-from tests.support.shelf import Shelf
 
 SECRET = "open-sesame"
 

@@ -63,3 +63,12 @@ def test_lost_values_are_no_unchanged_values(shop: Shop) -> None:
     shop.context.artifacts.require("frame", batch["staging_artifact"]).unlink()
     with pytest.raises(ArtifactMissing):
         corrected_fields(shop.context, shop.version().version_no)
+
+
+@ON_ONE_DATABASE
+def test_a_correction_of_an_erased_document_tells_nothing(shop: Shop) -> None:
+    # Its values are emptied first, and its judged ones leave their file after that.
+    correct(shop.fill(), title="Another title")
+    with shop.context.ledger.write() as connection:
+        connection.execute(update(reviews).values(corrected_content=None))
+    assert corrected_fields(shop.context, shop.version().version_no) == {}

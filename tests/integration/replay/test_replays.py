@@ -84,6 +84,23 @@ def test_the_same_replay_again_does_nothing(done: Works) -> None:
     assert (done.facts(), done.count("attempts"), done.count("manifests")) == before
 
 
+def test_a_name_that_another_replay_has_is_refused(done: Works) -> None:
+    done.replay(where=ONLY_PUMP)
+    tables = ("attempts", "manifests", "replays", "records")
+    before = [done.count(table) for table in tables]
+    other: dict[str, Any]
+    for other in (
+        {"where": "state = published"},
+        {},
+        {"where": ONLY_PUMP, "documents": (f"shop/{FAN}",)},
+        {"where": ONLY_PUMP, "from_key": TWO},
+        {"where": ONLY_PUMP, "to_key": THREE},
+    ):
+        with pytest.raises(ReplayRefused, match="carried out before with another selection"):
+            done.replay(**other)
+    assert [done.count(table) for table in tables] == before
+
+
 def test_another_replay_of_the_same_records_says_that_they_are_there(done: Works) -> None:
     done.replay(where=ONLY_PUMP)
     again = done.replay(where=ONLY_PUMP, name="r-2")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,9 +22,11 @@ from pipeline_assets.workloads.workload import (
     BatchFindings,
     BatchRule,
     BatchView,
+    Decoded,
     Rule,
     Severity,
     Shard,
+    Workload,
 )
 from resources.catalogue import NO_CATALOGUE
 from resources.contracts import STAGING
@@ -42,6 +45,7 @@ def judged(
     *answers: dict[str, Any],
     rules: tuple[Rule, ...] = WORKLOAD.acceptances["1"].rules,
     batch_rules: tuple[BatchRule, ...] = (),
+    workload: Workload = WORKLOAD,
 ) -> Judged:
     """Judge answers whose records are 500, 501, ... and attempts 100, 101, ..."""
     count = len(answers)
@@ -85,14 +89,18 @@ def judged(
 
     acceptance = replace(WORKLOAD.acceptances["1"], rules=rules, batch_rules=batch_rules)
     texts = Texts(page_texts, lambda _: iter(()))
-    return judge(acceptance, collected, facts, texts)
+    return judge(acceptance, collected, facts, texts, workload)
 
 
 def judge(
-    acceptance: Acceptance, collected: pl.DataFrame, facts: pl.DataFrame, texts: Texts
+    acceptance: Acceptance,
+    collected: pl.DataFrame,
+    facts: pl.DataFrame,
+    texts: Texts,
+    workload: Workload = WORKLOAD,
 ) -> Judged:
     """Judge a batch that is one slice."""
-    opened = open_slice(WORKLOAD, collected, texts)
+    opened = open_slice(workload, collected, texts)
     judged_slice = judge_slice(acceptance, opened, facts, NO_CATALOGUE.products)
     return conclude(acceptance, [judged_slice], texts)
 
@@ -129,6 +137,29 @@ def test_one_finding_sends_its_own_record_to_a_person() -> None:
         }
     ]
     assert set(result.findings.columns) == set(FINDING_SCHEMA)
+
+
+def test_a_workload_may_have_fields_of_few_roles() -> None:
+    """What no field is in the role of is empty for the search, and null for the batch's rules."""
+
+    def decode(answers: Sequence[str]) -> Decoded:
+        decoded = WORKLOAD.decode(answers)
+        return replace(decoded, search=decoded.search.select("title", "row"))
+
+    seen = []
+
+    def look(view: BatchView) -> BatchFindings:
+        seen.append(view.answers)
+        return BatchFindings(view.answers.clear().select("row", field=pl.lit(""), note=pl.lit("")))
+
+    batch_rule = BatchRule("looks", 1, "note", look)
+    result = judged(answer(), batch_rules=(batch_rule,), workload=replace(WORKLOAD, decode=decode))
+    (staged,) = result.staging.to_dicts()
+    assert staged["title"] == TITLE.lower()
+    assert {staged[name] for name in ("identifiers", "description", "language")} == {""}
+    (view,) = seen[0].to_dicts()
+    assert (view["title"], view["identifiers"], view["description"]) == (TITLE, None, None)
+    assert view["language"] == "en", "of the text, not of the answer"
 
 
 @given(

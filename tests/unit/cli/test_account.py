@@ -111,12 +111,12 @@ def test_the_table_adds_up(capsys: pytest.CaptureFixture[str]) -> None:
 def test_next_steps_name_the_place_where_it_is_not_the_default(tmp_path: Path) -> None:
     now = status(REVIEW, Waiting("prepared", 1, by_person=False), published=1)
     examples = {"awaiting_review": "s/a b.pdf", "published": "s/c.pdf"}
-    here = next_steps(now, make_settings(), examples)
+    here = next_steps(now, make_settings(), examples, "pump")
     assert [step.split(" ", 1)[1] for step in here] == [
         "explain 's/a b.pdf'",
         "run",
         "show s/c.pdf",
-        "search manual",
+        "search pump",
         "export --output archive.jsonl",
     ]
     there = next_steps(now, make_settings(state=tmp_path, version="v-2"), examples)

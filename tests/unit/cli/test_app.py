@@ -25,12 +25,19 @@ COMMANDS = (
     "doctor",
     "about",
     "alerts",
+    "automation",
     "batch",
+    "blame",
     "canary",
     "dead-letter",
+    "erase",
     "hold",
+    "prune",
     "release",
+    "replay",
+    "replays",
     "settings",
+    "sources",
 )
 
 

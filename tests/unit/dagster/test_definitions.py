@@ -104,8 +104,11 @@ def test_second_job_holds_what_follows_the_frozen_manifest(definitions: dg.Defin
     assert {found.name for found in definitions.jobs or ()} == {
         "process_version",
         "advance_version",
+        "reconcile_versions",
         "repair_archive",
+        "replay_version",
         "retry_version",
+        "stuck_work",
     }
 
 

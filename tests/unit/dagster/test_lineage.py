@@ -6,6 +6,8 @@ import dagster as dg
 import pytest
 
 from pipeline_assets.definitions import ASSETS
+from pipeline_assets.publish.asset import archive_columns, archive_lineage
+from tests.support.made_up_workload import FIELDS
 
 Column = tuple[str, str]
 
@@ -49,17 +51,32 @@ def test_lineage_follows_the_assets() -> None:
             assert order.index(before) < order.index(asset), (asset, name)
 
 
-@pytest.mark.parametrize(
-    "field", ["title", "product_identifiers", "language", "description", "thumbnail", "document_id"]
-)
+@pytest.mark.parametrize("field", ["content", "thumbnail", "document_id"])
 def test_every_archive_field_leads_to_the_documents(field: str) -> None:
     found = origins(("published_archive", field), lineage())
     assert {asset for asset, _ in found} == {"source_documents"}
 
 
+def test_a_materialisation_shows_the_fields_of_its_workload() -> None:
+    shown = {column.name: column for column in archive_columns(FIELDS).columns}
+    assert list(shown)[-4:] == [
+        "content.subject",
+        "content.kind",
+        "content.people",
+        "content.tongue",
+    ]
+    assert [shown[f"content.{name}"].type for name in ("kind", "people")] == ["Struct", "List"]
+    assert "Kind of note" in (shown["content.kind"].description or "")
+    deps = archive_lineage(FIELDS).deps_by_column
+    assert set(deps) <= set(shown)
+    assert {(dep.asset_key.to_user_string(), dep.column_name) for dep in deps["content.kind"]} == {
+        ("validated_staging", "content")
+    }
+
+
 def test_values_lead_through_every_stage() -> None:
     known = lineage()
-    seen, open_columns = set(), [("published_archive", "title")]
+    seen, open_columns = set(), [("published_archive", "content")]
     while open_columns:
         column = open_columns.pop()
         seen.add(column[0])

@@ -13,9 +13,9 @@ from pipeline_assets.expected_errors import EXPECTED_ERRORS
 from resources.context import open_context
 from resources.context_resource import ContextOpening, ContextResource
 from resources.settings import Settings, load_settings
+from tests.support.archive_shelf import Shelf
 from tests.support.clock import FrozenClock
 from tests.support.outlet_receiver import outlet_receiver
-from tests.support.shelf import Shelf
 
 
 def tick(settings: Settings) -> str:

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline_assets.prepare.candidates import NOT_PARSED, Split, split_documents
+from pipeline_assets.barred_documents import BARRED_SCHEMA
+from pipeline_assets.prepare.candidates import (
+    EARLIER_SCHEMA,
+    NOT_PARSED,
+    NOT_SELECTED,
+    Split,
+    split_documents,
+)
 from resources.ledger.source_snapshots import PRESENT_SCHEMA
 
 Document = tuple[str, str | None, str | None]
@@ -25,7 +32,16 @@ def version_no(document_no: int, checksum: str) -> int:
     return document_no * 100 + sum(checksum.encode()) % 100
 
 
-def split(documents: list[Document], parses: list[Parse], records: list[Record]) -> Split:
+def split(
+    documents: list[Document],
+    parses: list[Parse],
+    records: list[Record],
+    *,
+    earlier: list[tuple[int, str, str]] | None = None,
+    barred: list[tuple[int, str]] | None = None,
+    only: list[int] | None = None,
+    narrow: bool = False,
+) -> Split:
     present = pl.DataFrame(
         [
             {
@@ -53,6 +69,22 @@ def split(documents: list[Document], parses: list[Parse], records: list[Record])
             schema=RECORD_COLUMNS,
             orient="row",
         ),
+        earlier=None
+        if earlier is None
+        else pl.DataFrame(
+            [(number, version_no(number, c), why) for number, c, why in earlier],
+            schema=EARLIER_SCHEMA,
+            orient="row",
+        ),
+        barred=None
+        if barred is None
+        else pl.DataFrame(
+            [(number, why, f"somebody says {why}") for number, why in barred],
+            schema=BARRED_SCHEMA,
+            orient="row",
+        ),
+        only=None if only is None else pl.Series(only, dtype=pl.Int64),
+        narrow=narrow,
     )
 
 
@@ -147,6 +179,128 @@ def test_split_documents(
     documents: list[Document], parses: list[Parse], records: list[Record], expected: dict[int, Any]
 ) -> None:
     assert outcome(split(documents, parses, records)) == expected
+
+
+C: Document = ("m/c", "y", None)
+BOTH_PARSED: list[Parse] = [("x", None), ("y", None)]
+COPY_OF_A, COPY_OF_B = (
+    ("duplicate_content", "same bytes as m/a"),
+    ("duplicate_content", "same bytes as m/b"),
+)
+
+
+def reasons(result: Split) -> dict[int, str]:
+    """Each document's place, by number, without the detail."""
+    return {
+        number: place if isinstance(place, str) else place[0]
+        for number, place in outcome(result).items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("records", "earlier", "expected"),
+    [
+        pytest.param([], [(1, "x", "new_prompt")], "new_prompt", id="same bytes there"),
+        pytest.param([], [(1, "w", "new_prompt")], CORRECTED, id="other bytes there"),
+        pytest.param([], [(2, "x", "new_prompt")], NEW, id="another document's"),
+        pytest.param([(1, "w")], [], CORRECTED, id="other bytes here"),
+        pytest.param(
+            [(1, "w")],
+            [(1, "x", "new_prompt")],
+            CORRECTED,
+            id="other bytes here, the corrected ones there meanwhile",
+        ),
+        pytest.param(
+            [],
+            [(1, "w", "new_prompt"), (1, "x", "new_model")],
+            "new_model",
+            id="corrected there before",
+        ),
+    ],
+)
+def test_why_a_document_becomes_a_record(
+    records: list[Record], earlier: list[tuple[int, str, str]], expected: str
+) -> None:
+    assert outcome(split([A], [("x", None)], records, earlier=earlier)) == {1: expected}
+
+
+@pytest.mark.parametrize(
+    ("records", "only", "narrow", "expected"),
+    [
+        pytest.param([], None, False, {1: NEW, 2: COPY_OF_A, 3: NEW}, id="all"),
+        pytest.param([], [3], False, {2: COPY_OF_A, 3: NEW}, id="the others wait"),
+        pytest.param([], [2], False, {1: COPY_OF_B, 2: NEW}, id="the selected copy stands"),
+        pytest.param(
+            [], [2], True, {1: COPY_OF_B, 2: NEW, 3: NOT_SELECTED}, id="selected, the rest is out"
+        ),
+        pytest.param([], [1, 2], True, {1: NEW, 2: COPY_OF_A, 3: NOT_SELECTED}, id="two copies"),
+        pytest.param([], None, True, {1: NOT_SELECTED, 2: COPY_OF_A, 3: NOT_SELECTED}, id="out"),
+        pytest.param(
+            [(2, "w")],
+            None,
+            True,
+            {1: COPY_OF_B, 2: CORRECTED, 3: NOT_SELECTED},
+            id="a copy that is out does not stand for corrected bytes",
+        ),
+        pytest.param(
+            [(2, "w")],
+            [1],
+            True,
+            {1: NEW, 2: COPY_OF_A, 3: NOT_SELECTED},
+            id="a selected copy stands before corrected bytes",
+        ),
+        pytest.param(
+            [(2, "x"), (3, "w")],
+            [1],
+            True,
+            {1: COPY_OF_B, 2: "existing"},
+            id="a record stands before a selected copy, and corrected bytes wait for a usual run",
+        ),
+    ],
+)
+def test_what_a_replay_takes(
+    records: list[Record], only: list[int] | None, *, narrow: bool, expected: dict[int, Any]
+) -> None:
+    result = split([A, B, C], BOTH_PARSED, records, only=only, narrow=narrow)
+    found = outcome(result)
+    assert {
+        number: place if isinstance(expected.get(number), tuple) else reasons(result)[number]
+        for number, place in found.items()
+    } == expected
+
+
+@pytest.mark.parametrize(
+    ("bar", "records", "expected"),
+    [
+        pytest.param((1, "erased"), [], {1: "erased", 2: NEW}, id="erased, its copy is not"),
+        pytest.param(
+            (1, "erased"), [(1, "x")], {1: "existing", 2: NEW}, id="an erased record holds nothing"
+        ),
+        pytest.param(
+            (1, "awaiting_approval"),
+            [(1, "x")],
+            {1: "existing", 2: "duplicate_content"},
+            id="a record stands, whatever is asked for now",
+        ),
+        pytest.param(
+            (1, "approval_refused"), [], {1: "approval_refused", 2: NEW}, id="refused by name"
+        ),
+    ],
+)
+def test_what_may_not_be_processed(
+    bar: tuple[int, str], records: list[Record], expected: dict[int, str]
+) -> None:
+    assert reasons(split([A, B], [("x", None)], records, barred=[bar])) == expected
+
+
+def test_the_source_has_the_first_word_and_the_parser_the_last() -> None:
+    locked: Document = ("m/a", None, "locked")
+    assert outcome(split([locked], [], [], barred=[(1, "erased")])) == {
+        1: ("locked", "source says locked")
+    }
+    assert outcome(split([A], [("x", "no_text")], [], barred=[(1, "erased")])) == {
+        1: ("erased", "somebody says erased")
+    }
 
 
 CHECKSUMS = ["v", "w", "x", "y"]

@@ -11,9 +11,13 @@ from hypothesis import strategies as st
 
 from pipeline_assets.replay.plan import (
     ATTEMPTED_AGAIN,
+    BARRED,
     CHANGED,
+    DUPLICATE,
+    NO_TEXT,
     RECORDED,
     REMOVED,
+    SUPERSEDED,
     UNDER_WAY,
     UNUSABLE,
     WITHDRAWN,
@@ -27,7 +31,10 @@ SCHEMA = {
     "state": pl.String,
     "present_checksum": pl.String,
     "excluded": pl.Boolean,
+    "barred": pl.String,
     "recorded": pl.Boolean,
+    "held": pl.Boolean,
+    "unusable": pl.Boolean,
 }
 SAME, OTHER = True, False
 
@@ -40,7 +47,10 @@ def row(
     present: str | None = "x",
     state: str = "published",
     excluded: bool = False,
+    barred: str | None = None,
     recorded: bool = False,
+    held: bool = False,
+    unusable: bool = False,
 ) -> dict[str, Any]:
     return {
         "document_no": document,
@@ -52,7 +62,10 @@ def row(
         "state": state,
         "present_checksum": present,
         "excluded": excluded,
+        "barred": barred,
         "recorded": recorded,
+        "held": held,
+        "unusable": unusable,
     }
 
 
@@ -73,12 +86,34 @@ def why(rows: list[dict[str, Any]], *, same: bool) -> list[str | None]:
         pytest.param(row(present="y"), SAME, CHANGED, id="again, corrected"),
         pytest.param(row(state="withdrawn"), SAME, WITHDRAWN, id="again, withdrawn"),
         pytest.param(row(recorded=True), SAME, None, id="again, of course recorded"),
+        pytest.param(row(state="superseded"), SAME, SUPERSEDED, id="again, overtaken"),
+        pytest.param(row(held=True), SAME, None, id="again, a copy has a record too"),
+        pytest.param(row(unusable=True), SAME, None, id="again, the same request is there"),
+        pytest.param(
+            row(excluded=True), SAME, None, id="again, the bytes are there whatever is said"
+        ),
+        *(
+            pytest.param(row(barred=reason), same, words, id=f"{reason}, {same=}")
+            for reason, words in BARRED.items()
+            for same in (SAME, OTHER)
+        ),
+        pytest.param(
+            row(present="y", barred="erased"), SAME, BARRED["erased"], id="erased, not changed"
+        ),
+        pytest.param(
+            row(present=None, barred="erased"), OTHER, REMOVED, id="removed, whatever else"
+        ),
         pytest.param(row(), OTHER, None, id="other version"),
         pytest.param(row(state="submitted"), OTHER, None, id="other version, under way here"),
         pytest.param(row(state="withdrawn"), OTHER, None, id="other version, came back since"),
         pytest.param(row(present="y"), OTHER, None, id="other version, corrected"),
         pytest.param(row(recorded=True), OTHER, RECORDED, id="other version, has it"),
         pytest.param(row(present=None), OTHER, REMOVED, id="other version, removed"),
+        pytest.param(row(present=None, excluded=True), OTHER, UNUSABLE, id="other version, locked"),
+        pytest.param(row(state="superseded"), OTHER, None, id="other version, overtaken here"),
+        pytest.param(row(held=True), OTHER, DUPLICATE, id="other version, a copy has a record"),
+        pytest.param(row(recorded=True, held=True), OTHER, RECORDED, id="both have a record"),
+        pytest.param(row(unusable=True), OTHER, NO_TEXT, id="other version, no text"),
     ],
 )
 def test_one_record(given: dict[str, Any], *, same: bool, expected: str | None) -> None:
@@ -90,9 +125,30 @@ def test_under_another_version_the_newest_record_stands_for_its_document() -> No
     assert why([former, newest], same=OTHER) == [CHANGED, None]
 
 
+def test_a_newer_record_that_was_not_selected_stands_for_nothing() -> None:
+    assert why([row(record=1, checksum="w")], same=OTHER) == [None]
+    assert why([row(record=2, document=2), row(record=1)], same=OTHER) == [None, DUPLICATE]
+
+
+def test_of_copies_the_first_by_id_is_processed() -> None:
+    copies = [row(record=n, document=d) for n, d in ((1, 3), (2, 2), (3, 4))]
+    assert why(copies, same=OTHER) == [DUPLICATE, None, DUPLICATE]
+    assert why(copies, same=SAME) == [None, None, None], "each has its record already"
+
+
+def test_a_copy_that_cannot_be_processed_stands_for_no_other() -> None:
+    copies = [row(record=1, document=1, barred="approval_refused"), row(record=2, document=2)]
+    assert why(copies, same=OTHER) == [BARRED["approval_refused"], None]
+
+
 def test_what_is_processed_are_the_present_bytes() -> None:
     frame = pl.DataFrame([row(present="y")], schema=SCHEMA)
     assert judge_members(frame, same=OTHER)["checksum"].to_list() == ["y"]
+
+
+def test_what_its_source_lost_keeps_the_bytes_that_it_had() -> None:
+    frame = pl.DataFrame([row(present=None)], schema=SCHEMA)
+    assert judge_members(frame, same=OTHER)["checksum"].to_list() == ["x"]
 
 
 def test_every_state_has_its_answer() -> None:
@@ -133,3 +189,4 @@ def test_each_is_in_or_has_one_reason_and_no_document_is_in_twice(
     else:
         assert not chosen["recorded"].any()
         assert chosen["document_no"].is_unique().all()
+        assert chosen["checksum"].is_unique().all()

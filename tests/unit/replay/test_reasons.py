@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from partitions.processing_version import Spec, find_spec
+from partitions.processing_version import RequestSpec, Spec, find_spec
 from pipeline_assets.replay.plan import split_reason
 from pipeline_assets.replay.reasons import (
     REPLAY_REASONS,
@@ -85,6 +85,33 @@ def test_the_reason_is_what_differs_furthest_up_the_stream(
 ) -> None:
     assert derive_reason(BASE, after) == reason
     assert reason in REPLAY_REASONS
+
+
+@pytest.mark.parametrize(
+    ("after", "reason"),
+    [
+        pytest.param(changed(endpoint="responses"), "new_model", id="endpoint"),
+        pytest.param(changed(request__window_hours=1), "new_model", id="time to answer"),
+        pytest.param(changed(request__recovery={"output_tokens": 1}), "operator", id="recovery"),
+        pytest.param(changed(repairs={"fences": 1}), "operator", id="repairs"),
+        pytest.param(changed(operation="classify"), "operator", id="operation"),
+        pytest.param(changed(rules={"frame": 2}), "operator", id="rules"),
+        pytest.param(changed(acceptance="2"), "operator", id="acceptance"),
+    ],
+)
+def test_what_differs_is_told_apart_from_nothing(after: dict[str, Any], reason: str) -> None:
+    assert differences(BASE, after) == [reason]
+
+
+@pytest.mark.parametrize("after", [changed(batch_records=1), changed(request__tail="online")])
+def test_how_requests_are_shared_out_is_no_difference(after: dict[str, Any]) -> None:
+    assert differences(BASE, after) == []
+
+
+def test_every_member_of_a_request_is_compared() -> None:
+    """A field that is added to requests must be given a reason, or change no answer."""
+    told = {"prompt", "document_tokens", "redaction", "output_tokens", "window_hours", "recovery"}
+    assert set(RequestSpec.model_fields) == told | {"tail"}
 
 
 def test_every_difference_is_named() -> None:

@@ -15,6 +15,7 @@ from resources.artifacts import (
     KINDS,
     ArtifactDamaged,
     ArtifactMissing,
+    ArtifactPruned,
     ArtifactStore,
     ArtifactStoreFull,
     ArtifactWriter,
@@ -205,3 +206,153 @@ def test_verify_sees_damage(store: ArtifactStore, damage: bytes) -> None:
     stored.path.write_bytes(damage)
     with pytest.raises(ArtifactDamaged, match="was changed after it was stored"):
         store.verify("frame", DIGEST)
+
+
+def upper(source: Path, target: Path) -> None:
+    target.write_bytes(source.read_bytes().upper())
+
+
+UPPER = hashlib.sha256(DATA.upper()).hexdigest()
+
+
+class LedgerSays:
+    """What the ledger has of redactions, as far as it was announced."""
+
+    def __init__(self) -> None:
+        self.present: set[str] = set()
+
+    def __call__(self, _kind: str, _digest: str) -> frozenset[str]:
+        return frozenset(self.present)
+
+
+@pytest.fixture
+def told() -> LedgerSays:
+    return LedgerSays()
+
+
+@pytest.fixture
+def known_store(tmp_path: Path, told: LedgerSays) -> ArtifactStore:
+    return ArtifactStore(tmp_path / "artifacts", redactions=told)
+
+
+def test_a_redacted_file_keeps_its_name_and_is_valid(
+    known_store: ArtifactStore, told: LedgerSays
+) -> None:
+    path = known_store.put("result", DATA).path
+    assert known_store.redact("result", DIGEST, upper, 1, told.present.add) == UPPER
+    assert path.read_bytes() == DATA.upper()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    known_store.verify("result", DIGEST)
+    beside = known_store.sidecar("result", DIGEST)
+    assert beside is not None
+    assert (beside.present, beside.erasures, beside.before) == (UPPER, (1,), None)
+    assert list(known_store.names("result")) == [DIGEST]
+    assert list(known_store.redacted()) == [("result", DIGEST)]
+
+
+def test_the_original_bytes_do_not_come_back(known_store: ArtifactStore, told: LedgerSays) -> None:
+    path = known_store.put("result", DATA).path
+    known_store.redact("result", DIGEST, upper, 1, told.present.add)
+    known_store.put("result", DATA)
+    assert path.read_bytes() == DATA.upper()
+    path.write_bytes(DATA)
+    with pytest.raises(ArtifactDamaged):
+        known_store.verify("result", DIGEST)
+    path.unlink()
+    known_store.put("result", DATA)
+    with pytest.raises(ArtifactMissing):
+        known_store.verify("result", DIGEST)
+
+
+def test_a_second_erasure_goes_on_from_the_first(
+    known_store: ArtifactStore, told: LedgerSays
+) -> None:
+    known_store.put("result", DATA)
+    known_store.redact("result", DIGEST, upper, 1, told.present.add)
+
+    def shorter(source: Path, target: Path) -> None:
+        target.write_bytes(source.read_bytes()[:4])
+
+    known_store.redact("result", DIGEST, shorter, 2, told.present.add)
+    known_store.verify("result", DIGEST)
+    beside = known_store.sidecar("result", DIGEST)
+    assert beside is not None
+    assert beside.erasures == (1, 2)
+
+
+@pytest.mark.parametrize("die_at", ["edit", "announce", "replace"])
+def test_a_killed_redaction_leaves_a_valid_file(
+    die_at: str, known_store: ArtifactStore, told: LedgerSays, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = known_store.put("result", DATA).path
+
+    def edit(source: Path, target: Path) -> None:
+        upper(source, target)
+        if die_at == "edit":
+            raise KeyboardInterrupt
+
+    def announce(present: str) -> None:
+        if die_at == "announce":
+            raise KeyboardInterrupt
+        told.present.add(present)
+
+    replace = Path.replace
+
+    def dying(source: Path, target: Path) -> Path:
+        if die_at == "replace" and target == path:
+            raise KeyboardInterrupt
+        return replace(source, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", dying)
+        with pytest.raises(KeyboardInterrupt):
+            known_store.redact("result", DIGEST, edit, 1, announce)
+    known_store.verify("result", DIGEST)
+    assert path.read_bytes() == DATA
+    known_store.redact("result", DIGEST, upper, 1, told.present.add)
+    known_store.verify("result", DIGEST)
+    assert path.read_bytes() == DATA.upper()
+
+
+def test_what_the_ledger_does_not_know_is_not_valid(
+    known_store: ArtifactStore, told: LedgerSays
+) -> None:
+    known_store.put("result", DATA)
+    known_store.redact("result", DIGEST, upper, 1, told.present.add)
+    told.present.clear()
+    with pytest.raises(ArtifactDamaged):
+        known_store.verify("result", DIGEST)
+
+
+def test_a_changed_file_is_not_redacted(known_store: ArtifactStore, told: LedgerSays) -> None:
+    path = known_store.put("result", DATA).path
+    path.write_bytes(b"other bytes")
+    with pytest.raises(ArtifactDamaged):
+        known_store.redact("result", DIGEST, upper, 1, told.present.add)
+    assert path.read_bytes() == b"other bytes"
+
+
+def test_a_sidecar_that_cannot_be_read_is_damage(
+    known_store: ArtifactStore, told: LedgerSays
+) -> None:
+    path = known_store.put("result", DATA).path
+    known_store.redact("result", DIGEST, upper, 1, told.present.add)
+    path.with_name(DIGEST + ".redacted").write_bytes(b"{")
+    with pytest.raises(ArtifactDamaged):
+        known_store.verify("result", DIGEST)
+
+
+def test_a_removed_file_may_be_stored_again(known_store: ArtifactStore, told: LedgerSays) -> None:
+    known_store.put("text", DATA)
+    known_store.redact("text", DIGEST, upper, 1, told.present.add)
+    assert known_store.remove("text", DIGEST) == len(DATA)
+    assert known_store.remove("text", DIGEST) == 0
+    assert files(known_store) == []
+    known_store.put("text", DATA)
+    known_store.verify("text", DIGEST)
+
+
+def test_a_pruned_file_is_told_as_that(tmp_path: Path) -> None:
+    store = ArtifactStore(tmp_path, pruned=lambda _kind, _digest: "2030-01-01T00:00:00.000000Z")
+    with pytest.raises(ArtifactPruned, match="pruned by policy at 2030-01-01"):
+        store.verify("request", DIGEST)
