@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import rfc8785
-import yaml
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -26,7 +25,7 @@ from pydantic import (
     model_validator,
 )
 
-from resources.strict_yaml import OnceLoader
+from resources.strict_yaml import YamlUnreadable, read_yaml
 
 KEY_PATTERN = r"[a-z0-9][a-z0-9._-]{0,62}"
 """Dagster accepts any text as a dynamic partition key, and breaks later on some of it."""
@@ -285,15 +284,9 @@ def read_spec(file: Path) -> Spec:
         InvalidSpec: not YAML, an unknown or missing field, a wrong type, or another name.
     """
     try:
-        # A subclass of the safe loader, which makes plain values only.
-        content = yaml.load(file.read_text(encoding="utf-8"), OnceLoader)  # noqa: S506
-    except OSError as error:
-        raise InvalidSpec(file, f"cannot be read ({error.strerror})") from error
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
-        where = getattr(error, "problem_mark", None)
-        line = f" at line {where.line + 1}" if where is not None else ""
-        problem = getattr(error, "problem", None) or "it is not UTF-8 text"
-        raise InvalidSpec(file, f"is not valid YAML{line} ({problem})") from error
+        content = read_yaml(file)
+    except YamlUnreadable as error:
+        raise InvalidSpec(file, error.problem) from error
     if not isinstance(content, dict):
         raise InvalidSpec(file, "expected a mapping of fields, found something else")
     try:

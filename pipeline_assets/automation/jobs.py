@@ -13,6 +13,15 @@ MAX_RUNTIME_SECONDS = 3600
 
 MAX_RUNTIME_TAG = "dagster/max_runtime"
 
+AFTER_THE_MANIFEST = (
+    "provider_batches",
+    "provider_results",
+    "validated_staging",
+    "published_archive",
+    "quality_sample",
+    "reconciliation_report",
+)
+
 process_version = dg.define_asset_job(
     name="process_version",
     selection=dg.AssetSelection.groups("tallybook"),
@@ -22,15 +31,7 @@ process_version = dg.define_asset_job(
 
 retry_version = dg.define_asset_job(
     name="retry_version",
-    selection=dg.AssetSelection.assets(
-        "manifest",
-        "provider_batches",
-        "provider_results",
-        "validated_staging",
-        "published_archive",
-        "quality_sample",
-        "reconciliation_report",
-    ),
+    selection=dg.AssetSelection.assets("manifest", *AFTER_THE_MANIFEST),
     config={"ops": {"manifest": {"config": {"retries_only": True}}}},
     description="Another attempt at the records that are due for one, for one processing version: "
     "a retry manifest, and everything after it.",
@@ -39,16 +40,7 @@ retry_version = dg.define_asset_job(
 
 replay_version = dg.define_asset_job(
     name="replay_version",
-    selection=dg.AssetSelection.assets(
-        "parsed_documents",
-        "manifest",
-        "provider_batches",
-        "provider_results",
-        "validated_staging",
-        "published_archive",
-        "quality_sample",
-        "reconciliation_report",
-    ),
+    selection=dg.AssetSelection.assets("parsed_documents", "manifest", *AFTER_THE_MANIFEST),
     description="Selected records of a version processed under this one: give replay_from, note "
     "and, if not all are meant, where in the configuration of manifest.",
     run_tags={MAX_RUNTIME_TAG: str(MAX_RUNTIME_SECONDS)},
@@ -56,14 +48,7 @@ replay_version = dg.define_asset_job(
 
 advance_version = dg.define_asset_job(
     name="advance_version",
-    selection=dg.AssetSelection.assets(
-        "provider_batches",
-        "provider_results",
-        "validated_staging",
-        "published_archive",
-        "quality_sample",
-        "reconciliation_report",
-    ),
+    selection=dg.AssetSelection.assets(*AFTER_THE_MANIFEST),
     description="Everything after the frozen manifest, for one processing version: hand over what "
     "waits, collect what is done, judge, publish, report.",
     run_tags={MAX_RUNTIME_TAG: str(MAX_RUNTIME_SECONDS)},

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-import yaml
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -24,7 +23,7 @@ from pydantic import (
 
 from resources.settings import Settings
 from resources.sources.document_id import DocumentIdError, check_source_name
-from resources.strict_yaml import OnceLoader
+from resources.strict_yaml import YamlUnreadable, read_yaml
 
 DEFAULT_MAX_FILE_BYTES = 256 * 1024 * 1024
 _COLUMN = r"^[A-Za-z_][A-Za-z0-9_ ]{0,62}$"
@@ -310,16 +309,9 @@ def read_sources(file: Path) -> list[DeclaredSource]:
         InvalidSources: it cannot be read or used.
     """
     try:
-        # A subclass of the safe loader, which makes plain values only.
-        content = yaml.load(file.read_text(encoding="utf-8"), OnceLoader)  # noqa: S506
-        return _declarations(file, content)
-    except OSError as error:
-        raise InvalidSources(file, f"cannot be read ({error.strerror})") from error
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
-        where = getattr(error, "problem_mark", None)
-        line = f" at line {where.line + 1}" if where is not None else ""
-        problem = getattr(error, "problem", None) or "it is not UTF-8 text"
-        raise InvalidSources(file, f"is not valid YAML{line} ({problem})") from error
+        return _declarations(file, read_yaml(file))
+    except YamlUnreadable as error:
+        raise InvalidSources(file, error.problem) from error
     except RecursionError:
         raise InvalidSources(file, "is nested too deeply, or holds itself") from None
 

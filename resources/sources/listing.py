@@ -10,12 +10,12 @@ listing is none; what was read is kept by the scan and not read again.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, BinaryIO, Literal, Protocol
 
 import polars as pl
 
-from resources.sources.port import WalkReport, WalkUnfinished
+from resources.sources.port import Pass
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -50,39 +50,8 @@ TEXT_SCHEMA = {"document_id": pl.String, "checksum": pl.String, "text": pl.Strin
 """The text of a row; `checksum` is the SHA-256 of its UTF-8 bytes."""
 
 
-class Listing(Iterator[pl.DataFrame]):
-    """One pass over a source: take the frames (`LISTED_SCHEMA`), then ask for the report.
-
-    Args:
-        frames: a generator of frames that returns the report.
-    """
-
-    def __init__(self, frames: Generator[pl.DataFrame, None, WalkReport]) -> None:
-        self._frames = frames
-        self._report: WalkReport | None = None
-
-    def __next__(self) -> pl.DataFrame:
-        """The next frame."""
-        try:
-            return next(self._frames)
-        except StopIteration as end:
-            # A generator that is asked again after its end returns None: keep the first answer.
-            if end.value is not None:
-                self._report = end.value
-            raise
-
-    def report(self) -> WalkReport:
-        """The account of the listing.
-
-        Raises:
-            WalkUnfinished: frames are left, or the listing ended in an error.
-        """
-        if self._report is None:
-            raise WalkUnfinished(
-                "the listing has not reached its end, so what it did not see is not known: take "
-                "all of its frames before asking for the report"
-            )
-        return self._report
+class Listing(Pass[pl.DataFrame]):
+    """A pass that gives frames (`LISTED_SCHEMA`)."""
 
 
 class ListedSource(Protocol):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, TypeVar
 
 from resources.sources.reasons import check_reason
 
@@ -121,21 +121,24 @@ class WalkReport:
         return not self.unlisted
 
 
-class Walk(Iterator[SourceEntry]):
-    """One pass over a source: take the entries, then ask for the report.
+Item = TypeVar("Item")
+
+
+class Pass(Iterator[Item]):
+    """One pass over a source: take what it gives, then ask for the report.
 
     Args:
-        entries: a generator of entries that returns the report.
+        items: a generator that returns the report.
     """
 
-    def __init__(self, entries: Generator[SourceEntry, None, WalkReport]) -> None:
-        self._entries = entries
+    def __init__(self, items: Generator[Item, None, WalkReport]) -> None:
+        self._items = items
         self._report: WalkReport | None = None
 
-    def __next__(self) -> SourceEntry:
-        """The next entry."""
+    def __next__(self) -> Item:
+        """The next one."""
         try:
-            return next(self._entries)
+            return next(self._items)
         except StopIteration as end:
             # A generator that is asked again after its end returns None: keep the first answer.
             if end.value is not None:
@@ -143,17 +146,21 @@ class Walk(Iterator[SourceEntry]):
             raise
 
     def report(self) -> WalkReport:
-        """The account of the walk.
+        """The account of the pass.
 
         Raises:
-            WalkUnfinished: entries are left, or the walk ended in an error.
+            WalkUnfinished: something is left, or the pass ended in an error.
         """
         if self._report is None:
             raise WalkUnfinished(
                 "the walk has not reached its end, so what it did not see is not known: take all "
-                "of its entries before asking for the report"
+                "that it gives before asking for the report"
             )
         return self._report
+
+
+class Walk(Pass[SourceEntry]):
+    """A pass that gives documents one by one."""
 
 
 class Source(Protocol):
