@@ -17,11 +17,12 @@ import polars as pl
 from sqlalchemy import Connection
 
 from pipeline_assets.account.known_workload import only_workload, require_used
-from pipeline_assets.account.shards import is_one_of, shards
+from pipeline_assets.account.shards import shards
 from pipeline_assets.known_version import known_version, parser_key_of
 from resources.clock import to_text
 from resources.context import Context
 from resources.ledger.engine import Ledger
+from resources.ledger.numbers import is_one_of
 
 _ENTRY_SCHEMA = {
     "entry_no": pl.Int64,

@@ -12,11 +12,12 @@ from typing import Any
 import polars as pl
 from sqlalchemy import Connection
 
-from pipeline_assets.account.shards import is_one_of, shards
+from pipeline_assets.account.shards import shards
 from pipeline_assets.account.standing import PENDING, present_keys, standings_of
 from pipeline_assets.known_version import KnownVersion, known_version
 from resources.context import Context
 from resources.ledger.engine import Ledger
+from resources.ledger.numbers import is_one_of
 
 PENDING_REASON = "not looked at under this version yet: run again"
 _DONE = ("accepted", "published")

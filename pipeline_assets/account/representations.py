@@ -9,12 +9,12 @@ from __future__ import annotations
 import polars as pl
 from sqlalchemy import Connection
 
-from pipeline_assets.account.shards import MAX_SHARD, is_one_of
 from pipeline_assets.workloads.fields import searched_of
 from resources.context import Context
 from resources.ledger.archive import lock_archive
 from resources.ledger.archive_content import search_entries_by_workload
 from resources.ledger.engine import Ledger
+from resources.ledger.numbers import MOST_NUMBERS, is_one_of
 from resources.ledger.representations import stray_search_entries, unsearchable_entries
 
 
@@ -44,7 +44,7 @@ def rebuild_search_entries(context: Context) -> int:
             ledger.dialect.stage(connection, "stage_stray", stray)
             ledger.dialect.drop_search(connection, "stage_stray")
         missing = unsearchable_entries(connection, ledger)
-        for part in missing.iter_slices(MAX_SHARD):
+        for part in missing.iter_slices(MOST_NUMBERS):
             ledger.dialect.add_search(connection, _entries(connection, context, part["entry_no"]))
     return stray.height + missing.height
 

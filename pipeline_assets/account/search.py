@@ -14,7 +14,6 @@ import polars as pl
 from sqlalchemy import Connection
 
 from pipeline_assets.account.known_workload import require_used
-from pipeline_assets.account.shards import MAX_SHARD, is_one_of
 from pipeline_assets.account.snippet import snippet
 from pipeline_assets.workloads.fields import (
     Fields,
@@ -27,6 +26,7 @@ from pipeline_assets.workloads.fields import (
 )
 from resources.context import Context
 from resources.identifiers import fold_identifier
+from resources.ledger.numbers import MOST_NUMBERS, is_one_of
 from resources.ledger.search_text import query_terms
 
 _FIRST_LOOK = 200
@@ -146,8 +146,8 @@ def _hits(
 ) -> list[Hit]:
     """Those of the found entries that pass the filters, in their order."""
     hits = []
-    for start in range(0, len(found), MAX_SHARD):
-        part = found[start : start + MAX_SHARD]
+    for start in range(0, len(found), MOST_NUMBERS):
+        part = found[start : start + MOST_NUMBERS]
         entries = _entries(connection, context, [number for number, _ in part])
         for number, score in part:
             entry = entries.get(number)

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import polars as pl
 from sqlalchemy import Connection
 
-from pipeline_assets.account.shards import is_one_of
 from pipeline_assets.known_version import KnownVersion
 from resources.ledger.engine import Ledger
+from resources.ledger.numbers import is_one_of
 
 EXCLUDED = "excluded"
 PENDING = "pending"

@@ -15,7 +15,6 @@ import polars as pl
 from sqlalchemy import Connection
 
 from pipeline_assets.account.hold_facts import BreakerFacts, HoldFacts, QueueFacts, hold_facts
-from pipeline_assets.account.shards import is_one_of
 from pipeline_assets.account.standing import Standings, count_standings
 from pipeline_assets.known_version import KnownVersion, known_version
 from pipeline_assets.operating import operating
@@ -25,6 +24,7 @@ from resources.context import Context
 from resources.ledger.batches import COMPLETE
 from resources.ledger.canaries import count_failed
 from resources.ledger.engine import Ledger
+from resources.ledger.numbers import is_one_of
 from resources.ledger.retries import first_retry
 
 OPEN_STATES = ("queued", "prepared", "submitted", "collected", "accepted", "retry_wait")

@@ -18,7 +18,7 @@ from typing import Any
 import polars as pl
 from sqlalchemy import Connection
 
-from pipeline_assets.account.shards import is_one_of, shards
+from pipeline_assets.account.shards import shards
 from pipeline_assets.compare.fields import (
     BETWEEN,
     OUTCOMES,
@@ -33,6 +33,7 @@ from pipeline_assets.workloads.workload import PublishedField
 from resources.context import Context
 from resources.contracts import STAGING, scan_frame
 from resources.ledger.engine import Ledger
+from resources.ledger.numbers import is_one_of
 
 SLICE = "slice"
 

@@ -22,11 +22,11 @@ from pipeline_assets.known_version import KnownVersion
 from pipeline_assets.selection.contents import field_values
 from pipeline_assets.selection.evaluate import COLUMN_TYPES
 from pipeline_assets.selection.facts import Fact, Group
-from pipeline_assets.selection.numbers import is_one_of, parts_of
 from pipeline_assets.workloads.registry import load_workload
 from pipeline_assets.workloads.workload import FIRST_ACCEPTANCE, FIRST_PROMPT, PublishedField
 from resources.context import Context
 from resources.ledger.frames import PolarsType
+from resources.ledger.numbers import is_one_of, parts_of
 from resources.ledger.schema import processing_versions
 
 BASE_SCHEMA = {

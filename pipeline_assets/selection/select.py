@@ -19,10 +19,10 @@ from pipeline_assets.selection.errors import UnknownListedDocuments
 from pipeline_assets.selection.evaluate import condition, why
 from pipeline_assets.selection.expression import AllOf, Comparison, Expression, Where
 from pipeline_assets.selection.load import BASE_SCHEMA, Book, read_facts
-from pipeline_assets.selection.numbers import MOST_NUMBERS
 from pipeline_assets.workloads.fields import fields_of
 from pipeline_assets.workloads.workload import PublishedField
 from resources.context import Context
+from resources.ledger.numbers import MOST_NUMBERS
 
 SLICE_RECORDS = 25_000
 """Records whose facts are in memory at a time."""

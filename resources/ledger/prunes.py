@@ -240,8 +240,3 @@ def record_prune(
         text("DELETE FROM parses WHERE text_pack IN (SELECT digest FROM stage_pruned)")
     )
     return number
-
-
-def note_runs(connection: Connection, prune_no: int, removed: str) -> None:
-    """Write the counts of a pruning anew, once Dagster's runs are gone too."""
-    connection.execute(prunes.update().where(prunes.c.prune_no == prune_no).values(removed=removed))

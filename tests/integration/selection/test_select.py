@@ -155,7 +155,7 @@ def test_what_does_not_fit(text: str, error: type[Exception], read_archive: Arch
 def test_slices_of_records(read_archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = _selected(read_archive, "identifiers > 0 and finding is not null")
     monkeypatch.setattr(select_module, "SLICE_RECORDS", 2)
-    monkeypatch.setattr("pipeline_assets.selection.numbers.MOST_NUMBERS", 1)
+    monkeypatch.setattr("resources.ledger.numbers.MOST_NUMBERS", 1)
     monkeypatch.setattr(select_module, "MOST_NUMBERS", 1)
     assert _selected(read_archive, "identifiers > 0 and finding is not null") == whole
     version = known_version(read_archive.context, KEY)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline_assets.account.shards import is_one_of
+from resources.ledger.numbers import is_one_of
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Record numbers in statements: a read transaction may not fill a temporary table.
 
-Belongs here: only that. `account/shards.py` does the same for the account, which no stage may
-import, as this is.
+Belongs here: only that; a list of numbers stands in the statement itself, so it is bounded.
 """
 
 from __future__ import annotations
@@ -22,11 +21,13 @@ def parts_of(numbers: pl.Series) -> Iterator[pl.Series]:
 
 
 def is_one_of(column: str, numbers: pl.Series) -> str:
-    """The SQL condition that an integer column has one of these sorted numbers (at least one)."""
-    first, last = int(numbers[0]), int(numbers[-1])
-    # Numbers follow the order of ids, so a part is a range or nearly one; said as a range, the
+    """The SQL condition that an integer column has one of these numbers; never true for none."""
+    if numbers.is_empty():
+        return "1 = 0"
+    known = numbers.unique().sort()
+    # Numbers follow the order of ids, so a shard is a range or nearly one; said as a range, the
     # planner reads a piece of an index even where it has no statistics yet.
-    within = f"{column} BETWEEN {first} AND {last}"
-    if numbers.len() == last - first + 1:
+    within = f"{column} BETWEEN {int(known[0])} AND {int(known[-1])}"
+    if known.len() == int(known[-1]) - int(known[0]) + 1:
         return within
-    return f"{within} AND {column} IN ({','.join(str(int(number)) for number in numbers)})"
+    return f"{within} AND {column} IN ({','.join(str(int(number)) for number in known)})"
