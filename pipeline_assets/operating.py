@@ -124,11 +124,17 @@ SETTINGS: MappingProxyType[str, OperatingSetting] = MappingProxyType(
             _whole(0, 10**9),
             "retries that a version may make in all before it is held",
         ),
+        "budget_hours": OperatingSetting(
+            "0",
+            "hours, 0 for no limit",
+            _whole(0, 10**6),
+            "nothing new is submitted so long after a version's first submission; it is held",
+        ),
         "budget_usd": OperatingSetting(
             "0",
             "US dollars such as 12.50, 0 for no limit",
             _amount,
-            "what a version may cost before it makes no more retries and is held",
+            "what a version may cost; it is held before work that could pass that is submitted",
         ),
         "canary_days": OperatingSetting(
             "7",
@@ -214,6 +220,12 @@ SETTINGS: MappingProxyType[str, OperatingSetting] = MappingProxyType(
             _whole(1, 8760),
             "an alert is raised when a review stays open for so long",
         ),
+        "reviewer_usd_hour": OperatingSetting(
+            "0",
+            "US dollars such as 45.00, 0 for not known",
+            _amount,
+            "what an hour of a reviewer costs, for the cost of an accepted item",
+        ),
         "sample_least": OperatingSetting(
             "5",
             "records from 0 to 10000",
@@ -259,6 +271,7 @@ class Operating:
     breaker_pause: timedelta | None
     breaker_window: int | None
     budget_attempts: int | None
+    budget_time: timedelta | None
     budget_usd: Decimal | None
     canary_age: timedelta
     dead_letter_age: timedelta
@@ -274,6 +287,7 @@ class Operating:
     promote: Literal["auto", "manual"]
     retry_time: timedelta
     review_age: timedelta
+    reviewer_usd_hour: Decimal | None
     sample_least: int
     sample_percent: Decimal
     scope: Literal["all", "replays"]
@@ -300,6 +314,7 @@ def operating(ledger: Ledger, version_no: int) -> Operating:
         breaker_pause=timedelta(minutes=int(value("breaker_minutes"))) or None,
         breaker_window=int(value("breaker_window")) or None,
         budget_attempts=int(value("budget_attempts")) or None,
+        budget_time=timedelta(hours=int(value("budget_hours"))) or None,
         budget_usd=Decimal(value("budget_usd")) or None,
         canary_age=timedelta(days=int(value("canary_days"))),
         dead_letter_age=timedelta(hours=int(value("dead_letter_hours"))),
@@ -315,6 +330,7 @@ def operating(ledger: Ledger, version_no: int) -> Operating:
         promote="manual" if value("promote") == "manual" else "auto",
         retry_time=timedelta(hours=int(value("retry_hours"))),
         review_age=timedelta(hours=int(value("review_hours"))),
+        reviewer_usd_hour=Decimal(value("reviewer_usd_hour")) or None,
         sample_least=int(value("sample_least")),
         sample_percent=Decimal(value("sample_percent")),
         scope="replays" if value("scope") == "replays" else "all",

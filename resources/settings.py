@@ -72,6 +72,11 @@ class Settings(BaseSettings):
         outlet_webhook_secret: the key that posted changes are signed with.
         outlet_webhook_name: how deliveries name that receiver; a new name hears everything anew.
         outlet_concurrency: so many changes are under way to it at a time.
+        disk_reserve_mb: work that would leave less room than this on the disk is not begun.
+        traces: where spans go: nowhere, to the collector that the standard variables of
+            OpenTelemetry name, or to a file in the state folder.
+        trace_share: of records that neither failed nor were among the slowest, this share is
+            traced too, from 0 to 1.
     """
 
     model_config = SettingsConfigDict(
@@ -118,6 +123,9 @@ class Settings(BaseSettings):
     outlet_webhook_secret: SecretStr | None = None
     outlet_webhook_name: str = Field(default="webhook", pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")
     outlet_concurrency: int = Field(default=4, ge=1, le=32)
+    disk_reserve_mb: int = Field(default=1024, ge=0, le=10_000_000)
+    traces: Literal["off", "otlp", "file"] = "off"
+    trace_share: float = Field(default=0.01, ge=0, le=1)
 
     @field_validator("alert_webhook_url", "outlet_webhook_url")
     @classmethod

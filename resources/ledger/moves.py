@@ -243,21 +243,35 @@ def move_version(
     )
 
 
+def close_report(
+    connection: Connection, dialect: Dialect, report_no: int, cause: Cause
+) -> MoveReceipt:
+    """Journal the closing of a report, on a chain of its own.
+
+    Args:
+        connection: inside the write transaction that stores the closing.
+        dialect: the database's own way to lock.
+        report_no: the report.
+        cause: its `cause` names the report's digest, which the chain then vouches for.
+    """
+    return _move_subject(connection, dialect, "report", report_no, START, "closed", cause, None)
+
+
 def _move_subject(
     connection: Connection,
     dialect: Dialect,
-    machine: Literal["batch", "version", "canary"],
+    machine: Literal["batch", "version", "canary", "report"],
     subject_no: int,
     from_state: str,
     to_state: str,
     cause: Cause,
-    change: Update,
+    change: Update | None,
 ) -> MoveReceipt:
     """Move one thing that has a row of its own; a new one has its state already."""
     require_legal(machine, from_state, to_state)
     chain = f"{machine}:{subject_no}"
     dialect.lock_chain(connection, chain)
-    if from_state != START and connection.execute(change).rowcount != 1:
+    if from_state != START and (change is None or connection.execute(change).rowcount != 1):
         raise StateChanged(machine, subject_no, from_state, to_state)
     subject = pl.Series([subject_no], dtype=pl.Int64)
     return _journal(connection, machine, subject, subject_no, from_state, to_state, cause, chain)

@@ -971,6 +971,7 @@ accesses = Table(
     Column("opened_at", Time, nullable=False),
 )
 
+# The account of a version, or of one of its batches, as it was at a time; kept as a baseline.
 reports = Table(
     "reports",
     metadata,
@@ -980,4 +981,107 @@ reports = Table(
     Column("artifact", Digest, nullable=False),
     Column("invariant_holds", Integer, nullable=False),
     Column("made_at", Time, nullable=False),
+    # Null where it is of the whole version.
+    Column("batch_no", BigKey),
+    # The page for people and the outcome of every record; null before release 0006.
+    Column("page", Digest),
+    Column("outcomes", Digest),
+    # Over the outcomes, in their order: what a proof of one record's membership leads to.
+    Column("merkle_root", Digest),
+    Column("leaves", BigInteger),
+    # The report that it tells the differences to.
+    Column("baseline_no", BigKey),
+)
+
+# A closed report stands for good: who vouches for the collection that it accounts for. Never
+# changed; the journal has a move of machine `report` for each, with the report's digest.
+report_closings = Table(
+    "report_closings",
+    metadata,
+    Column("report_no", BigKey, primary_key=True, autoincrement=False),
+    Column("digest", Digest, nullable=False),
+    Column("closed_by", String(128), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("closed_at", Time, nullable=False),
+)
+
+# What a job's tokens cost, as it was when its results came in; a newer price list changes nothing.
+job_prices = Table(
+    "job_prices",
+    metadata,
+    Column("machine", String(16), nullable=False),
+    Column("subject_no", BigKey, nullable=False),
+    Column("provider", String(32), nullable=False),
+    Column("model", String(128), nullable=False),
+    Column("mode", String(16), nullable=False),
+    # The day that the price is of.
+    Column("priced_at", Time, nullable=False),
+    Column("basis", String(64), nullable=False),
+    # The price list and its version.
+    Column("package", String(64), nullable=False),
+    Column("note", Text, nullable=False),
+    # JSON: US dollars a million tokens, as decimal text, with its steps; null where unknown.
+    Column("read_usd", Text),
+    Column("cached_usd", Text),
+    Column("written_usd", Text),
+    PrimaryKeyConstraint("machine", "subject_no"),
+)
+
+# What the answers to a canary report of their tokens: they are paid like any other.
+canary_usage = Table(
+    "canary_usage",
+    metadata,
+    Column("canary_no", BigKey, primary_key=True, autoincrement=False),
+    Column("lines", BigInteger, nullable=False),
+    # Answered lines that report no tokens.
+    Column("unknown", BigInteger, nullable=False),
+    Column("input_tokens", BigInteger, nullable=False),
+    Column("output_tokens", BigInteger, nullable=False),
+    Column("cached_tokens", BigInteger, nullable=False),
+    # The longest of its prompts decides which step of a price holds.
+    Column("longest_input", BigInteger, nullable=False),
+    Column("recorded_at", Time, nullable=False),
+)
+
+# Every audit: when somebody last looked at all the evidence, and what it came to.
+audits = Table(
+    "audits",
+    metadata,
+    Column("audit_no", BigKey, primary_key=True),
+    # Null where it was of every version.
+    Column("version_no", BigKey),
+    # JSON: what was left out, such as a share of the artifacts.
+    Column("scope", Text, nullable=False),
+    Column("checked", BigInteger, nullable=False),
+    Column("findings", BigInteger, nullable=False),
+    # SHA-256 over the heads of all chains as they were read.
+    Column("journal_digest", Digest, nullable=False),
+    Column("actor", String(128), nullable=False),
+    Column("made_at", Time, nullable=False),
+)
+
+# Every backup that was finished.
+backups = Table(
+    "backups",
+    metadata,
+    Column("backup_no", BigKey, primary_key=True),
+    Column("backup_id", String(96), nullable=False, unique=True),
+    # Of its list of contents.
+    Column("digest", Digest, nullable=False),
+    Column("ledger_rows", BigInteger, nullable=False),
+    Column("artifacts", BigInteger, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+    Column("actor", String(128), nullable=False),
+    Column("made_at", Time, nullable=False),
+)
+
+# Up to which move the spans of a version were given to an exporter.
+trace_marks = Table(
+    "trace_marks",
+    metadata,
+    Column("exporter", String(16), nullable=False),
+    Column("version_no", BigKey, nullable=False),
+    Column("move_no", BigKey, nullable=False),
+    Column("exported_at", Time, nullable=False),
+    PrimaryKeyConstraint("exporter", "version_no"),
 )

@@ -1,4 +1,4 @@
-"""The one table of allowed transitions for records, batches, versions and canaries.
+"""The one table of allowed transitions for records, batches, versions, canaries and reports.
 
 Belongs here: the tables, the question "is this move legal", and their printed form
 (`python -m resources.ledger.transitions` writes docs/transitions.md). Does not belong here:
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping
 from typing import Literal
 
-Machine = Literal["record", "batch", "version", "canary"]
+Machine = Literal["record", "batch", "version", "canary", "report"]
 
 START = ""
 """The from-state of a thing that did not exist before."""
@@ -188,11 +188,17 @@ VERSION: Mapping[str, Mapping[str, str]] = {
     "retired": {"active": "an operator took it back into use"},
 }
 
+REPORT: Mapping[str, Mapping[str, str]] = {
+    START: {"closed": "somebody vouches for the collection that it accounts for"},
+    "closed": {},
+}
+
 MACHINES: Mapping[Machine, Mapping[str, Mapping[str, str]]] = {
     "record": RECORD,
     "batch": BATCH,
     "version": VERSION,
     "canary": CANARY,
+    "report": REPORT,
 }
 
 
