@@ -139,6 +139,11 @@ kill-test: $(DEV) ## Kill workers of batch runs, restart PostgreSQL (KILLS=500 R
 			$$restarts $(KILL_ARGS); \
 	done
 
+.PHONY: audit-tamper
+audit-tamper: DATABASE ?= sqlite postgresql
+audit-tamper: $(DEV) ## Plant tampering and loss in real states; the audit must name each of them
+	@$(BIN)/python -m tests.faults.tampering --database $(DATABASE)
+
 .PHONY: adversarial
 adversarial: $(DEV) ## Judge right and wrong answers about a labelled corpus: no wrong one is accepted
 	@$(BIN)/python -m tests.acceptance.adversarial $(ADVERSARIAL_ARGS)

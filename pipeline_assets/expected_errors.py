@@ -15,14 +15,18 @@ from partitions.processing_version import (
     UnknownVersion,
 )
 from pipeline_assets.account.canary_facts import UnknownCanary
+from pipeline_assets.account.reconciliation.errors import ReportError
+from pipeline_assets.backup.errors import BackupError
 from pipeline_assets.canary.drop import NoVerdict
 from pipeline_assets.canary.make import CanaryUnmakeable
 from pipeline_assets.ingest.parsing.pool import ParserUnavailable
 from pipeline_assets.ingest.scan import NoSource
 from pipeline_assets.known_version import VersionNeverUsed
 from pipeline_assets.operating import OperatingValueRefused, UnknownOperatingSetting
+from pipeline_assets.pilot.errors import PilotError
 from pipeline_assets.prepare.again import RequestChanged
 from pipeline_assets.prepare.retries import NotRequeueable, TooFewToRetry
+from pipeline_assets.prepare.room import NotEnoughRoom
 from pipeline_assets.prompting.template import InvalidPrompt
 from pipeline_assets.provider_jobs.fetch import FileChangedOnDisk
 from pipeline_assets.provider_jobs.life import JobUnnameable
@@ -48,6 +52,7 @@ from resources.artifacts import ArtifactDamaged, ArtifactMissing, ArtifactStoreF
 from resources.catalogue import CatalogueUnreadable
 from resources.clock import ClockUnreachable
 from resources.contracts import ContractRefused
+from resources.ledger.dump import DumpUnusable
 from resources.ledger.errors import LedgerError
 from resources.ledger.leases import LeaseHeld, LeaseLost
 from resources.ledger.manifests import ManifestChanged
@@ -64,11 +69,13 @@ EXPECTED_ERRORS: tuple[type[Exception], ...] = (
     ArtifactDamaged,
     ArtifactMissing,
     ArtifactStoreFull,
+    BackupError,
     CanaryUnmakeable,
     CatalogueUnreadable,
     ClockUnreachable,
     ContractRefused,
     CorrectionDiffers,
+    DumpUnusable,
     FileChangedOnDisk,
     InvalidPrompt,
     InvalidSources,
@@ -86,13 +93,16 @@ EXPECTED_ERRORS: tuple[type[Exception], ...] = (
     NoVerdict,
     NotAdmitted,
     NotCollectable,
+    NotEnoughRoom,
     NotNow,
     NotRequeueable,
     OperatingValueRefused,
     ParserUnavailable,
+    PilotError,
     ProviderError,
     RecordTooLarge,
     ReplayRefused,
+    ReportError,
     RequestChanged,
     SampleReasonMissing,
     SelectionError,

@@ -17,6 +17,7 @@ from sqlalchemy import Connection
 
 from pipeline_assets.accept.judge import RECOVERY
 from pipeline_assets.costs import spent
+from pipeline_assets.costs.gate import elapsed_of
 from pipeline_assets.operating import Operating
 from pipeline_assets.recovery.holds import hold_within
 from pipeline_assets.recovery.retry import Budget, RecordLimits, allowed_paths, decide_retries
@@ -130,10 +131,13 @@ def _budget(
     connection: Connection, context: Context, version: OpenVersion, settings: Operating
 ) -> Budget:
     limited = settings.budget_attempts is not None
+    timed = settings.budget_time is not None
     money = None if settings.budget_usd is None else spent(context, version.version_no)
     return Budget(
         attempts=settings.budget_attempts,
         retries_made=retries_made(connection, version.version_no) if limited else 0,
         money=settings.budget_usd,
         spent=Decimal(0) if settings.budget_usd is None else money,
+        time=settings.budget_time,
+        elapsed=elapsed_of(connection, context, version.version_no) if timed else None,
     )

@@ -1,14 +1,17 @@
 """The asset of account: `reconciliation_report`.
 
-Belongs here: the call and its metadata. Does not belong here: counting (`report.py`).
+Belongs here: the call and its metadata. Does not belong here: counting (`report.py`) and keeping
+what was counted (`reconciliation/`).
 """
 
 import dagster as dg
 
 from partitions.definition import PROCESSING_VERSIONS
-from pipeline_assets.account.report import build_report, store_report
+from pipeline_assets.account.plotted import plotted_numbers
+from pipeline_assets.account.reconciliation.kept import keep_report
 from pipeline_assets.provenance.asset import materialized, provenance_of
 from pipeline_assets.stage_facts import version_numbers
+from pipeline_assets.tracing.export import export_traces
 from pipeline_assets.versions import open_version
 from resources.context_resource import ContextResource
 
@@ -41,11 +44,15 @@ def reconciliation_report(
     """The account of every document: its record and how that stands, or why it has none."""
     with tallybook.open() as opened:
         version = open_version(opened, context.partition_key)
-        report = build_report(opened, version.key)
-        stored = store_report(opened, report)
+        kept = keep_report(opened, version.key)
         numbers = version_numbers(opened.ledger, version.version_no)
-        provenance = provenance_of(context, opened, report.content_digest)
+        plotted = plotted_numbers(opened, version.key)
+        provenance = provenance_of(context, opened, kept.digest)
+        # Last: what was exported is told of records whose report is kept.
+        traces = export_traces(opened, version.key)
+    report, details = kept.report.account, kept.report.details
     metadata: dict[str, dg.RawMetadataValue] = {
+        **plotted,
         "documents": report.documents,
         "expected": report.expected,
         "excluded": sum(report.excluded.values()),
@@ -59,10 +66,21 @@ def reconciliation_report(
         "states": report.states,
         "excluded by reason": report.excluded,
         "failures by class": numbers.failures,
+        "lost before publication": sum(step.lost for step in details.steps[:-1]),
+        "report": kept.report_no,
+        "outcomes": details.outcomes.rows,
+        "Merkle root": details.outcomes.merkle_root,
+        "how to read it": dg.MetadataValue.text(
+            f"tallybook report --number {kept.report_no} --html report.html"
+        ),
         "seconds": report.seconds,
     }
-    if not stored:
+    if not kept.is_new:
         metadata["note"] = UNCHANGED
+    if traces.exporter != "off":
+        metadata["spans"] = traces.spans
+    if traces.problem:
+        context.log.warning(f"no traces: {traces.problem}")
     context.log.info(
         f"{report.documents} documents: {report.expected} expected, "
         f"{sum(report.excluded.values())} excluded; "

@@ -75,6 +75,8 @@ _NAMED: tuple[tuple[Kind, str], ...] = (
     ("frame", "SELECT staging_artifact FROM late_answers WHERE staging_artifact IS NOT NULL"),
     ("frame", "SELECT places_artifact FROM late_answers WHERE places_artifact IS NOT NULL"),
     ("report", "SELECT artifact FROM reports"),
+    ("report", "SELECT page FROM reports WHERE page IS NOT NULL"),
+    ("report", "SELECT outcomes FROM reports WHERE outcomes IS NOT NULL"),
 )
 
 

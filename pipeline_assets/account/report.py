@@ -1,7 +1,8 @@
 """The account of every expected record of a version, and whether it adds up.
 
-Belongs here: putting counts and violations together, and keeping the report. Does not belong
-here: the checks (`violations.py`) and the rows behind the counts (`outcomes.py`).
+Belongs here: putting counts and violations together. Does not belong here: the checks
+(`violations.py`), the rows behind the counts, and the report in full, which is kept and closed
+(`reconciliation/`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 
 import msgspec
 import polars as pl
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection
 
 from pipeline_assets.account.standing import count_standings
 from pipeline_assets.account.violations import find_violations
@@ -21,8 +22,7 @@ from pipeline_assets.known_version import KnownVersion, known_version
 from pipeline_assets.quality.error_rates import SampleSummary, sample_summary
 from resources.context import Context
 from resources.ledger.engine import Ledger
-from resources.ledger.moves import batch_chain, version_chain
-from resources.ledger.schema import reports
+from resources.ledger.moves import version_chain
 
 DISPOSITIONS = (
     "succeeded",
@@ -67,17 +67,34 @@ class ManifestAccount:
 
 
 @dataclass(frozen=True)
+class ChainHead:
+    """A hash chain of the journal as it was read.
+
+    Attributes:
+        name: the chain.
+        moves: its journal rows.
+        head: the digest of the last of them.
+    """
+
+    name: str
+    moves: int
+    head: str
+
+
+@dataclass(frozen=True)
 class JournalAccount:
-    """The journal of a version's batches and of itself.
+    """The journal of a version, its batches and its canaries.
 
     Attributes:
         moves: journal rows.
         digest: SHA-256 over the names and heads of its hash chains; a later report with fewer
             moves, or another digest for as many, shows that the journal was changed.
+        heads: each of the chains, by name: one that was cut at its end has fewer moves than here.
     """
 
     moves: int
     digest: str
+    heads: tuple[ChainHead, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -179,39 +196,6 @@ def build_report(context: Context, key: str) -> Report:
         made_at=ledger.now(),
         seconds=round(time.monotonic() - started, 3),
     )
-
-
-def store_report(context: Context, report: Report) -> bool:
-    """Keep a report; False if the newest one of the version says the same.
-
-    Raises:
-        ArtifactStoreFull: the disk is full.
-    """
-    version = known_version(context, report.processing_version)
-    digest = report.content_digest
-    with context.ledger.read() as connection:
-        newest = connection.execute(
-            select(reports.c.digest)
-            .where(reports.c.version_no == version.version_no)
-            .order_by(reports.c.report_no.desc())
-            .limit(1)
-        ).scalar()
-    if newest == digest:
-        return False
-    stored = context.artifacts.put(
-        "report", msgspec.json.format(msgspec.json.encode(report), indent=2)
-    )
-    with context.ledger.write() as connection:
-        connection.execute(
-            insert(reports).values(
-                version_no=version.version_no,
-                digest=digest,
-                artifact=stored.digest,
-                invariant_holds=int(report.invariant_holds),
-                made_at=report.made_at,
-            )
-        )
-    return True
 
 
 def _states(connection: Connection, ledger: Ledger, version: KnownVersion) -> dict[str, int]:
@@ -318,19 +302,29 @@ def _late_results(connection: Connection, ledger: Ledger, version: KnownVersion)
 def _journal(connection: Connection, ledger: Ledger, version: KnownVersion) -> JournalAccount:
     chains = ledger.dialect.fetch(
         connection,
-        "SELECT m.chain, m.digest, n.moves FROM (SELECT chain, MAX(move_no) AS newest, "
+        "SELECT m.chain, n.moves, m.digest FROM (SELECT chain, MAX(move_no) AS newest, "
         "COUNT(*) AS moves FROM moves GROUP BY chain) n JOIN moves m ON m.move_no = n.newest",
-        {"chain": pl.String, "digest": pl.String, "moves": pl.Int64},
+        {"chain": pl.String, "moves": pl.Int64, "digest": pl.String},
     )
-    numbers = ledger.dialect.fetch(
-        connection,
-        "SELECT batch_no FROM batches WHERE version_no = ?",
-        {"batch_no": pl.Int64},
-        (version.version_no,),
-    )["batch_no"]
-    names = [version_chain(version.version_no), *(batch_chain(number) for number in numbers)]
+    names = chain_names(connection, ledger, version.version_no)
     own = chains.filter(pl.col("chain").is_in(names)).sort("chain")
     digest = hashlib.sha256()
-    for chain, head, _ in own.iter_rows():
+    for chain, _, head in own.iter_rows():
         digest.update(f"{chain} {head}\n".encode())
-    return JournalAccount(moves=int(own["moves"].sum()), digest=digest.hexdigest())
+    return JournalAccount(
+        moves=int(own["moves"].sum()),
+        digest=digest.hexdigest(),
+        heads=tuple(ChainHead(*row) for row in own.iter_rows()),
+    )
+
+
+def chain_names(connection: Connection, ledger: Ledger, version_no: int) -> list[str]:
+    """The hash chains of a version, its batches and its canaries."""
+    names = [version_chain(version_no)]
+    for machine, sql in (
+        ("batch", "SELECT batch_no FROM batches WHERE version_no = ?"),
+        ("canary", "SELECT canary_no FROM canaries WHERE version_no = ?"),
+    ):
+        numbers = ledger.dialect.fetch(connection, sql, {"no": pl.Int64}, (version_no,))["no"]
+        names += [f"{machine}:{number}" for number in numbers]
+    return names

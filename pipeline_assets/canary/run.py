@@ -16,6 +16,9 @@ from sqlalchemy.exc import IntegrityError
 from pipeline_assets.canary.gate import Combination, GateDecision, decide_gate
 from pipeline_assets.canary.judge import CanaryFinding, judge_canary
 from pipeline_assets.canary.make import canary_documents, make_canary, name_documents
+from pipeline_assets.costs.canaries import usage_of_lines
+from pipeline_assets.costs.gate import BudgetGate
+from pipeline_assets.costs.rates import day_rates
 from pipeline_assets.online_calls.call_plan import STOPPING, CallPolicy
 from pipeline_assets.online_calls.online import GroupResult, answer_group
 from pipeline_assets.online_calls.window import open_window
@@ -41,6 +44,7 @@ from resources.ledger.canaries import (
     store_verdict,
 )
 from resources.ledger.intents import fingerprint
+from resources.ledger.job_prices import store_canary_usage, store_price
 from resources.ledger.jobs import JobRow, find_job, find_jobs, move_job, reload_job, update_job
 from resources.ledger.leases import Lease, LeaseHeld, fenced, held
 from resources.providers.capabilities import Mode, find_capability
@@ -74,8 +78,12 @@ def gate_of(context: Context, version: OpenVersion) -> GateDecision:
     return decide_gate(newest, context.ledger.clock())
 
 
-def pass_canary(context: Context, version: OpenVersion, client: LazyClient) -> GateDecision:
+def pass_canary(
+    context: Context, version: OpenVersion, client: LazyClient, budget: BudgetGate | None = None
+) -> GateDecision:
     """The gate, after whatever can be done for it now: a canary is made, sent, or answered.
+
+    A canary is paid by the version: it is sent only if the version's budget allows it.
 
     Raises:
         CanaryUnmakeable: the version's limits leave no room for it.
@@ -91,7 +99,7 @@ def pass_canary(context: Context, version: OpenVersion, client: LazyClient) -> G
         return decision
     newest = newest_canary(context.ledger, combination)
     if newest is not None:
-        _advance(context, version, newest, client)
+        _advance(context, version, newest, client, budget)
     return decide_gate(newest_canary(context.ledger, combination), context.ledger.clock())
 
 
@@ -170,7 +178,13 @@ def _minimum(version: OpenVersion) -> int:
     return value_of(row.min_records) or 1
 
 
-def _advance(context: Context, version: OpenVersion, canary: CanaryRow, client: LazyClient) -> None:
+def _advance(
+    context: Context,
+    version: OpenVersion,
+    canary: CanaryRow,
+    client: LazyClient,
+    budget: BudgetGate | None,
+) -> None:
     job = find_job(context.ledger, canary.canary_id)
     assert job is not None  # noqa: S101 - it was just found
     if job.mode == "batch" and (
@@ -180,7 +194,7 @@ def _advance(context: Context, version: OpenVersion, canary: CanaryRow, client: 
     try:
         with held(context.ledger, job.lease_name, context.worker) as lease:
             if job.mode == "online":
-                _answer_online(context, version, lease, job)
+                _answer_online(context, version, lease, job, budget)
                 return
             assert version.spec.request is not None  # noqa: S101 - the spec's own check
             settings = operating(context.ledger, version.version_no)
@@ -189,15 +203,27 @@ def _advance(context: Context, version: OpenVersion, canary: CanaryRow, client: 
                 with_operating(capability_of(job), settings, context.ledger.now()[:10]),
                 settings,
                 version.spec.request.window_hours,
+                budget,
             )
             hand_over(context, lease, job, submission)
     except LeaseHeld:
         return  # another worker is at it
 
 
-def _answer_online(context: Context, version: OpenVersion, lease: Lease, job: JobRow) -> None:
+def _answer_online(
+    context: Context,
+    version: OpenVersion,
+    lease: Lease,
+    job: JobRow,
+    budget: BudgetGate | None,
+) -> None:
     """Answer a canary by online calls and judge it at once; one that broke off starts again."""
     context.artifacts.verify("request", job.request_artifact)
+    if budget is not None:
+        with fenced(context.ledger, lease) as connection:
+            over = budget.hold_before(connection, job)
+        if over is not None:
+            return
     client = online_client(context.settings, job.provider, job.endpoint)
     wire = wire_of(version)
     account = fingerprint(context.ledger, client.account())
@@ -248,7 +274,10 @@ def _judge(
     for artifact in artifacts:
         with context.artifacts.open("result", artifact) as stream:
             lines += [line.data for line in split_lines(stream)]
-    findings = judge_canary(version.workload, version.acceptance, wire_of(version), asked, lines)
+    wire = wire_of(version)
+    findings = judge_canary(version.workload, version.acceptance, wire, asked, lines)
+    usage = usage_of_lines(wire, lines)
+    price = day_rates(job, context.ledger.clock())
     if not artifacts:
         note = f"the job ended as {job.provider_outcome} ({job.error_code or 'no code'})"
         findings.insert(0, CanaryFinding("job", "no_results", note))
@@ -270,6 +299,8 @@ def _judge(
             judged_at=cause.at,
             expires_at=to_text(moment + age),
         )
+        store_canary_usage(connection, job.no, usage, cause.at)
+        store_price(connection, "canary", job.no, price)
         clear_alerts(connection, job.id, cause.at)
         if findings:
             raise_alert(

@@ -21,24 +21,31 @@ from typer.main import get_command
 from pipeline_assets.cli import (
     about,
     alerts,
+    audit,
     automation,
+    backup,
     batch,
     blame,
     canary,
     compare,
+    cost,
     dead_letter,
     doctor,
     erase,
     explain,
     export,
+    metrics,
+    migrate,
     operating,
     outcomes,
     outlets,
+    pilot,
     promote,
     prune,
     quality,
     replay,
     report,
+    restore,
     review,
     rollback,
     run,
@@ -46,6 +53,7 @@ from pipeline_assets.cli import (
     show,
     sources,
     status,
+    trace,
     versions,
 )
 
@@ -63,20 +71,24 @@ app = typer.Typer(
 for _module, _name in (
     (run, "run"),
     (status, "status"),
-    (report, "report"),
+    (metrics, "metrics"),
     (outcomes, "outcomes"),
     (search, "search"),
     (show, "show"),
     (explain, "explain"),
+    (trace, "trace"),
     (replay, "replay"),
     (promote, "promote"),
     (rollback, "rollback"),
     (export, "export"),
     (compare, "compare"),
+    (cost, "cost"),
     (blame, "blame"),
     (versions, "versions"),
     (erase, "erase"),
     (prune, "prune"),
+    (restore, "restore"),
+    (migrate, "migrate"),
     (doctor, "doctor"),
     (about, "about"),
 ):
@@ -85,12 +97,16 @@ app.command("replays")(replay.replays_command)
 app.command("hold")(operating.hold_command)
 app.command("release")(operating.release_command)
 app.add_typer(alerts.alerts_app, name="alerts")
+app.add_typer(audit.audit_app, name="audit")
 app.add_typer(automation.automation_app, name="automation")
+app.add_typer(backup.backup_app, name="backup")
 app.add_typer(batch.batch_app, name="batch")
 app.add_typer(canary.canary_app, name="canary")
 app.add_typer(dead_letter.dead_letter_app, name="dead-letter")
 app.add_typer(outlets.outlets_app, name="outlets")
+app.add_typer(pilot.pilot_app, name="pilot")
 app.add_typer(quality.quality_app, name="quality")
+app.add_typer(report.report_app, name="report")
 app.add_typer(review.review_app, name="review")
 app.add_typer(sources.sources_app, name="sources")
 app.add_typer(operating.settings_app, name="settings")

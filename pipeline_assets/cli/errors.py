@@ -72,8 +72,17 @@ def _told_by_themselves() -> tuple[type[Exception], ...]:
     from pipeline_assets.account.whole_file import FileRefused
     from pipeline_assets.alerting.channels import NoChannel
     from pipeline_assets.approval.errors import ApprovalError
+    from pipeline_assets.audit.proof import (
+        NoProof,
+        NoReportToProve,
+        NotInReport,
+        ReportNotWhole,
+    )
+    from pipeline_assets.audit.run import SampleRefused
     from pipeline_assets.automation.switches import NoSuchSwitch
+    from pipeline_assets.canary.proof_errors import ProofDamaged, ProofNotConfirmed, ProofStuck
     from pipeline_assets.cli.alerts import NoOpenAlert, NoReason
+    from pipeline_assets.cli.metrics_server import CannotListen
     from pipeline_assets.cli.operating import NotInState
     from pipeline_assets.cli.options import NothingHere
     from pipeline_assets.cli.outlets import NothingToRetry
@@ -89,6 +98,7 @@ def _told_by_themselves() -> tuple[type[Exception], ...]:
     from pipeline_assets.recovery import dead_letter_choice, dead_letters
     from pipeline_assets.retention.policy import UnknownWhat
     from pipeline_assets.review.errors import ReviewError
+    from pipeline_assets.tracing import one_record as one_trace
     from resources.ledger.moves import MoveRefused, StateChanged
     from resources.ledger.source_events import EventsNotOpen
 
@@ -103,9 +113,14 @@ def _told_by_themselves() -> tuple[type[Exception], ...]:
         dead_letter_choice.UnknownDeadLetter,
         dead_letters.OwnerRefused,
         dead_letters.ReasonMissing,
+        one_trace.NoRecordYet,
+        one_trace.NotInFile,
+        one_trace.SeveralRecords,
+        one_trace.UnknownRecord,
         AmbiguousDocument,
         AnswerUnknown,
         ApprovalError,
+        CannotListen,
         DocumentErased,
         DocumentsUnreadable,
         ErasureRefused,
@@ -116,13 +131,16 @@ def _told_by_themselves() -> tuple[type[Exception], ...]:
         NoChannel,
         NoOpenAlert,
         NoOutlet,
+        NoProof,
         NoReason,
+        NoReportToProve,
         NoSuchArchiveVersion,
         NoSuchEntry,
         NoSuchPage,
         NoSuchSwitch,
         NoText,
         NotConfirmed,
+        NotInReport,
         NotPublished,
         NotPublishedThen,
         NotShowable,
@@ -131,9 +149,14 @@ def _told_by_themselves() -> tuple[type[Exception], ...]:
         NothingToSearchFor,
         OtherWorkload,
         NotInState,
+        ReportNotWhole,
+        ProofDamaged,
+        ProofNotConfirmed,
+        ProofStuck,
         ReviewError,
         RunFailed,
         SameVersion,
+        SampleRefused,
         SeveralWorkloads,
         StateChanged,
         StateInUse,

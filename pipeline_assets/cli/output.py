@@ -69,16 +69,21 @@ def json_line(value: Any) -> str:
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a table; numbers stand to the right, None is an empty cell."""
-    grid = Table(
+    console().print(grid(title, columns, rows))
+
+
+def grid(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
+    """A table as `table` prints it, for a screen of several."""
+    drawn = Table(
         title=Text(one_line(title)), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
     )
     cells = [list(row) for row in rows]
     for index, name in enumerate(columns):
         numeric = bool(cells) and all(isinstance(row[index], int | float) for row in cells)
-        grid.add_column(name, justify="right" if numeric else "left", overflow="fold")
+        drawn.add_column(name, justify="right" if numeric else "left", overflow="fold")
     for row in cells:
-        grid.add_row(*(Text("" if cell is None else one_line(str(cell))) for cell in row))
-    console().print(grid)
+        drawn.add_row(*(Text("" if cell is None else one_line(str(cell))) for cell in row))
+    return drawn
 
 
 def facts(rows: Iterable[tuple[str, object]], indent: int = 0) -> None:

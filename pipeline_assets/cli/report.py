@@ -1,4 +1,8 @@
-"""`tallybook report`: the account of every expected record, and whether it adds up."""
+"""`tallybook report`: the account of every expected record, and whether it adds up.
+
+Belongs here: the account in a terminal and as JSON, and the list of kept reports. Does not belong
+here: files (`report_files.py`) and closing (`report_close.py`).
+"""
 
 from __future__ import annotations
 
@@ -15,9 +19,23 @@ from pipeline_assets.cli.options import (
     make_settings,
     open_existing,
 )
+from pipeline_assets.cli.report_close import close_command
 
 if TYPE_CHECKING:
+    from pipeline_assets.account.readiness import Readiness
     from pipeline_assets.account.reasons import ReasonReport
+    from pipeline_assets.account.reconciliation.facts import FullReport
+    from pipeline_assets.account.report import Report
+    from pipeline_assets.account.status import Status
+    from pipeline_assets.cli.report_files import Files
+    from resources.ledger.kept_reports import KeptReport
+    from resources.settings import Settings
+
+report_app = typer.Typer(
+    help="Account for every document of a processing version; list, show and close kept accounts.",
+    invoke_without_command=True,
+)
+report_app.command("close")(close_command)
 
 
 class By(StrEnum):
@@ -26,35 +44,208 @@ class By(StrEnum):
     REASON = "reason"
 
 
+@report_app.callback()
 def report_command(
+    context: typer.Context,
     version: VersionOption = None,
+    batch: Annotated[
+        str | None,
+        typer.Option(
+            "--batch",
+            metavar="BATCH",
+            help="Only the outcomes of this batch's records.",
+            show_default=False,
+        ),
+    ] = None,
+    number: Annotated[
+        int | None,
+        typer.Option(
+            "--number",
+            metavar="N",
+            min=1,
+            help="A kept report, as it was kept [default: the account as it is now].",
+            show_default=False,
+        ),
+    ] = None,
+    against: Annotated[
+        int | None,
+        typer.Option(
+            "--against",
+            metavar="N",
+            min=1,
+            help="The kept report to tell the differences to [default: the newest other one].",
+            show_default=False,
+        ),
+    ] = None,
     by: Annotated[
         By | None,
         typer.Option(help="Count records and attempts by why they exist.", show_default=False),
     ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Write a page.", show_default=False),
+    ] = None,
+    outcomes: Annotated[
+        Path | None,
+        typer.Option(
+            "--outcomes",
+            metavar="FILE",
+            help="Write the outcome of every record as Parquet.",
+            show_default=False,
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
     state: StateOption = None,
     json: JsonOption = False,
 ) -> int:
     """Account for every document of a processing version."""
+    from pipeline_assets.cli.report_files import Files
+
+    if context.invoked_subcommand is not None:
+        _refuse_options(context)
+        return 0
+    files = Files(html, outcomes, force)
     if by is By.REASON:
+        _refuse("--by", batch, number, against, html, outcomes)
         return _by_reason(version, state, json=json)
+    if number is not None:
+        _refuse("--number", batch, against, version)
+        return _kept(number, files, state, json=json)
+    settings = make_settings(state=state, version=version)
+    if json or batch is not None or against is not None or files:
+        return _in_full(settings, batch, against, files, json=json)
+    return _in_short(settings)
+
+
+@report_app.command("list")
+def list_command(
+    version: Annotated[
+        str | None,
+        typer.Option(
+            "--version", metavar="KEY", help="Of this processing version.", show_default=False
+        ),
+    ] = None,
+    state: StateOption = None,
+    json: JsonOption = False,
+) -> int:
+    """List kept reports, the newest last, and who closed which."""
+    from pipeline_assets.cli import output
+    from pipeline_assets.known_version import known_version
+    from resources.ledger.kept_reports import list_reports
+
+    with open_existing(make_settings(state=state)) as context:
+        number = None if version is None else known_version(context, version).version_no
+        with context.ledger.read() as connection:
+            found = list_reports(connection, number)
+    if json:
+        output.emit_json_lines(_listed(row) for row in found)
+        return 0
+    if not found:
+        output.say("No report is kept yet: a run keeps one.")
+        return 0
+    output.table(
+        "Kept reports",
+        ("report", "of", "made", "adds up", "outcomes", "digest", "closed"),
+        [
+            (
+                row.report_no,
+                row.key if row.batch_id is None else f"{row.key}, batch {row.batch_id}",
+                output.local(row.made_at),
+                "yes" if row.invariant_holds else "NO",
+                row.leaves,
+                row.digest[:12],
+                f"{output.local(row.closed_at)} by {row.closed_by}" if row.closed else "",
+            )
+            for row in found
+        ],
+    )
+    return 0
+
+
+def _listed(row: KeptReport) -> dict[str, object]:
+    from msgspec import to_builtins
+
+    return {**to_builtins(row), "closed": row.closed}
+
+
+def _refuse_options(context: typer.Context) -> None:
+    """Options before a subcommand would be dropped without a word."""
+    for name in context.params:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise typer.BadParameter(
+                f"give its options behind it: report {context.invoked_subcommand} ..."
+            )
+
+
+def _refuse(option: str, *others: object) -> None:
+    if any(other is not None for other in others):
+        raise typer.BadParameter(f"{option} goes with none of the other options that choose")
+
+
+def _in_short(settings: Settings) -> int:
     from pipeline_assets.account.report import build_report
     from pipeline_assets.account.status import status
-    from pipeline_assets.cli import output
-    from pipeline_assets.cli.account import (
-        exit_status,
-        print_outcomes,
-        print_sample,
-        print_waiting,
-    )
+    from pipeline_assets.cli.account import exit_status
 
-    settings = make_settings(state=state, version=version)
     with open_existing(settings) as context:
         account = build_report(context, settings.version)
         now = status(context, settings.version)
+    _print(account, now)
+    return exit_status(account, now)
+
+
+def _in_full(
+    settings: Settings, batch: str | None, against: int | None, files: Files, *, json: bool
+) -> int:
+    from pipeline_assets.account.reconciliation.kept import made_report
+    from pipeline_assets.account.status import status
+    from pipeline_assets.cli import output
+    from pipeline_assets.cli.account import exit_status
+
+    with open_existing(settings) as context:
+        now = status(context, settings.version)
+        with made_report(context, settings.version, batch, against) as made:
+            files.write(made.report, made.outcomes, made.digest)
     if json:
-        output.emit_json(account.as_json())
-        return exit_status(account, now)
+        output.emit_json({**made.report.as_json(), "content_digest": made.digest})
+        return exit_status(made.report.account, now)
+    if batch is None:
+        _print(made.report.account, now)
+    else:
+        _print_batch(made.report)
+    _print_difference(made.report)
+    files.say()
+    return exit_status(made.report.account, now)
+
+
+def _kept(number: int, files: Files, state: Path | None, *, json: bool) -> int:
+    from pipeline_assets.account.reconciliation.kept import open_kept
+    from pipeline_assets.cli import output
+    from pipeline_assets.cli.account import BROKEN, DONE, print_outcomes
+
+    with open_existing(make_settings(state=state)) as context:
+        kept = open_kept(context, number)
+        files.write_kept(kept)
+    account = kept.report.account
+    if json:
+        output.emit_json({**kept.report.as_json(), "content_digest": kept.row.digest})
+    else:
+        output.say(f"Report {number}, made on {output.local(kept.row.made_at)}.")
+        print_outcomes(account)
+        if kept.row.closed:
+            output.say(
+                f"Closed on {output.local(kept.row.closed_at)} by {kept.row.closed_by}: "
+                f"{kept.row.closing_reason}"
+            )
+        files.say()
+    return DONE if account.invariant_holds else BROKEN
+
+
+def _print(account: Report, now: Status) -> None:
+    from pipeline_assets.cli import output
+    from pipeline_assets.cli.account import print_outcomes, print_sample, print_waiting
+
     output.table(
         "Manifests",
         (
@@ -77,7 +268,82 @@ def report_command(
         )
     print_sample(account.sample)
     print_waiting(now)
-    return exit_status(account, now)
+    output.say(_readiness(now.ready))
+
+
+def _readiness(ready: Readiness | None) -> str:
+    from pipeline_assets.cli import output
+    from pipeline_assets.cli.options import counted
+
+    if ready is None:
+        return "Not closed: nobody vouches for this collection yet (tallybook report close)."
+    told = (
+        f"Closed on {output.local(ready.closed_at)} by {ready.closed_by} (report {ready.report_no})"
+    )
+    if ready.ready:
+        return f"{told}; nothing moved since."
+    since = []
+    if ready.records_since:
+        since.append(f"{counted(ready.records_since, 'record')} moved")
+    elif ready.moves_since:
+        since.append(f"{counted(ready.moves_since, 'move')} of batches or the version")
+    if ready.scanned_since:
+        since.append("the sources changed")
+    return f"{told}; since then {' and '.join(since)}."
+
+
+def _print_batch(report: FullReport) -> None:
+    from pipeline_assets.cli import output
+
+    (batch,) = report.details.batches
+    output.facts(
+        [
+            ("batch", batch.batch_id),
+            ("state", batch.state),
+            ("asked", f"{batch.provider} {batch.model}, {batch.mode}"),
+            ("expected", batch.expected),
+        ]
+    )
+    output.table(
+        "Dispositions",
+        (*batch.dispositions, "none yet"),
+        [(*batch.dispositions.values(), batch.unknown)],
+    )
+    output.table(
+        "From the manifest to the archive",
+        ("step", "records", "lost", "where they are"),
+        [
+            (
+                step.name,
+                step.records,
+                step.lost,
+                ", ".join(f"{count} {state}" for state, count in step.where.items()),
+            )
+            for step in report.details.steps
+        ],
+    )
+
+
+def _print_difference(report: FullReport) -> None:
+    from pipeline_assets.cli import output
+
+    found = report.details.baseline
+    if found is None:
+        return
+    output.table(
+        f"Against report {found.report_no} of {output.local(found.made_at)}",
+        ("then", "now", "subjects"),
+        [
+            ("the same", "", found.same),
+            *(
+                (each.before or "not there", each.after or "not there", each.subjects)
+                for each in found.moved
+            ),
+            ("other values", "", found.values_changed),
+        ],
+    )
+    for each in found.settings:
+        output.say(f"Configuration: {each.name} was {each.before}, is {each.after}")
 
 
 def _by_reason(version: str | None, state: Path | None, *, json: bool) -> int:

@@ -1,11 +1,15 @@
 """`tallybook status`: where a version stands and what waits.
 
-Whether the account adds up takes longer to tell; that is `tallybook report`.
+Belongs here: the command. Does not belong here: the page (`status_page.py`) and its repetition
+(`status_watch.py`). Whether the account adds up takes longer to tell; that is `tallybook report`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from pipeline_assets.cli.options import (
     JsonOption,
@@ -16,102 +20,117 @@ from pipeline_assets.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from pipeline_assets.account.hold_facts import BreakerFacts
-    from pipeline_assets.account.status import Status
+    from collections.abc import Callable
+
+    from pipeline_assets.cli.status_page import Page
+    from resources.context import Context
+    from resources.settings import Settings
+
+EVERY_SECONDS = 5.0
+
+AllOption = Annotated[bool, typer.Option("--all", help="Every version that was used, a line each.")]
+WatchOption = Annotated[
+    bool,
+    typer.Option("--watch", help="Again every SECONDS (5 by default), until Ctrl-C or --times."),
+]
+TimesOption = Annotated[
+    int | None,
+    typer.Option(
+        "--times", metavar="N", min=1, help="With --watch: so many times.", show_default=False
+    ),
+]
+SecondsArgument = Annotated[
+    float | None,
+    typer.Argument(
+        metavar="SECONDS",
+        min=0.1,
+        max=86_400,
+        help="Between two looks of --watch.",
+        show_default=False,
+    ),
+]
+
+
+@dataclass(frozen=True)
+class View:
+    """What is shown once, in each of its forms.
+
+    Attributes:
+        done: nothing waits.
+        values: as JSON, a line each.
+        page: columns, and whether it is watched → for a person.
+    """
+
+    done: bool
+    values: list[dict[str, Any]]
+    page: Callable[[int, bool], Page]
 
 
 def status_command(
-    version: VersionOption = None, state: StateOption = None, json: JsonOption = False
+    seconds: SecondsArgument = None,
+    watch: WatchOption = False,
+    times: TimesOption = None,
+    all_: AllOption = False,
+    version: VersionOption = None,
+    state: StateOption = None,
+    json: JsonOption = False,
 ) -> int:
-    """Show how far every stage is, what is open, and what waits for a person."""
-    from pipeline_assets.account.status import status
-    from pipeline_assets.cli import output
-    from pipeline_assets.cli.account import DONE, WAITS, options_of, print_sample, print_waiting
+    """Show how far every stage is, what is open and how old, and what waits for whom."""
+    from pipeline_assets.cli.account import DONE, WAITS
+    from pipeline_assets.cli.status_watch import show, watched
 
+    if not watch and (seconds is not None or times is not None):
+        raise typer.BadParameter("SECONDS and --times belong to --watch", param_hint="--watch")
+    if all_ and version is not None:
+        raise typer.BadParameter("--all is of every version", param_hint="--version")
     settings = make_settings(state=state, version=version)
     with open_existing(settings) as context:
-        now = status(context, settings.version)
-    if json:
-        output.emit_json(now.as_json())
-    else:
-        _print(now)
-        _print_holds(now, options_of(settings))
-        print_sample(now.sample)
-        print_waiting(now)
-        if now.done:
-            output.say("Nothing waits.")
-    return DONE if now.done else WAITS
+
+        def look() -> View:
+            return _all(context) if all_ else _one(context, settings)
+
+        if watch:
+            every = EVERY_SECONDS if seconds is None else seconds
+            done = watched(look, every=every, times=times, json=json)
+        else:
+            done = show(look(), json=json)
+    return DONE if done else WAITS
 
 
-def _print(now: Status) -> None:
-    from pipeline_assets.cli import output
+def _one(context: Context, settings: Settings) -> View:
+    import msgspec
 
-    output.facts(
-        [
-            ("processing version", f"{now.processing_version} ({now.state})"),
-            ("documents", f"{now.documents}, {now.excluded} of them excluded"),
-            ("open records", now.open_records),
-            ("oldest of them moved", output.local(now.oldest_open_at)),
-            ("retries due from", output.local(now.retries_due_at)),
-            ("shown", _shown_sentence(now)),
-        ]
-    )
-    output.table(
-        "Documents that have passed a stage", tuple(now.stages), [tuple(now.stages.values())]
-    )
-    output.table("Records by state", ("state", "records"), list(now.states.items()))
-    output.table("Batches by state", ("state", "batches"), list(now.batches.items()))
+    from pipeline_assets.account.disk import disk_facts
+    from pipeline_assets.account.status import status
+    from pipeline_assets.cli.account import options_of
+    from pipeline_assets.cli.status_page import page_of
+    from pipeline_assets.known_version import known_version
+    from resources.one_moment import at_one_moment
 
-
-def _print_holds(now: Status, options: list[str]) -> None:
-    """Why nothing is submitted, and how far it is from that."""
-    from pipeline_assets.cli import output
-
-    held = now.held
-    if held is not None:
-        release = output.command("release", "--reason", "TEXT", *options)
-        output.facts(
-            [
-                ("held for", held.kind),
-                ("because", held.reason),
-                ("since", f"{output.local(held.since)}, by {held.actor}"),
-                ("goes on", " at ".join(filter(None, (held.ends, output.local(held.ends_at))))),
-                ("or" if held.ends_by_itself else "command", release),
-            ]
-        )
-    if now.breaker is not None:
-        output.facts([("circuit breaker", _breaker_sentence(now.breaker))])
-    if now.backlog:
-        output.table(
-            "Records in front of the later stages",
-            ("queue", "records", "limit"),
-            [
-                (entry.queue, entry.records, "none" if entry.limit is None else str(entry.limit))
-                for entry in now.backlog
-            ],
-        )
-
-
-def _shown_sentence(now: Status) -> str | None:
-    """What the archive shows of it, where that is not all that it published."""
-    published = now.states.get("published", 0)
-    if now.shown == published:
-        return None
-    return (
-        f"{now.shown} of {published} published documents: for the others the archive shows another "
-        "version, or none"
+    with at_one_moment(context) as still:
+        now = status(still, settings.version)
+        disk = disk_facts(still, known_version(still, settings.version).version_no)
+    values = {**now.as_json(), "disk": msgspec.to_builtins(disk)}
+    return View(
+        done=now.done,
+        values=[values],
+        page=lambda width, watching: page_of(
+            now, disk, options_of(settings), width, watching=watching
+        ),
     )
 
 
-def _breaker_sentence(breaker: BreakerFacts) -> str:
-    if breaker.window is None:
-        return "switched off"
-    if not breaker.results:
-        told = "no results yet"
-    else:
-        told = (
-            f"{breaker.usable} of the last {breaker.results} results are usable "
-            f"({breaker.usable_percent:g} %)"
-        )
-    told += f"; floor {breaker.floor_percent} %, from {breaker.enough} results on"
-    return f"{told}; on probation, one batch at a time" if breaker.on_probation else told
+def _all(context: Context) -> View:
+    import msgspec
+
+    from pipeline_assets.account.status import all_versions
+    from pipeline_assets.cli.status_page import page_of_all
+    from resources.one_moment import at_one_moment
+
+    with at_one_moment(context) as still:
+        lines = all_versions(still)
+    return View(
+        done=all(line.done for line in lines),
+        values=[msgspec.to_builtins(line) for line in lines],
+        page=lambda _width, _watching: page_of_all(lines),
+    )

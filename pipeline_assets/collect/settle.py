@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal
 
 import polars as pl
 from sqlalchemy import Connection
@@ -18,6 +17,9 @@ from sqlalchemy import Connection
 from pipeline_assets.collect.late import choose_late
 from pipeline_assets.collect.reconcile import Reconciliation
 from pipeline_assets.costs import spent
+from pipeline_assets.costs.gate import elapsed_of
+from pipeline_assets.costs.lines import TOKEN_COLUMNS, cost_of_lines
+from pipeline_assets.costs.rates import JobRates, day_rates
 from pipeline_assets.operating import Operating, operating
 from pipeline_assets.provider_jobs.operate import OPERATOR_CANCELLED
 from pipeline_assets.recovery.holds import HoldKind, hold_within
@@ -35,6 +37,8 @@ from resources.contracts import COLLECTED, store_frame
 from resources.ledger.alerts import clear_alerts, raise_alert
 from resources.ledger.batches import Batch, reload_batch, update_batch
 from resources.ledger.dead_letters import close_dead_letters, open_dead_letters
+from resources.ledger.job_prices import store_price
+from resources.ledger.jobs import job_of_batch
 from resources.ledger.late import store_late_answers, store_late_results
 from resources.ledger.leases import Lease, fenced
 from resources.ledger.moves import MoveRefused, batch_chain, move_batch, move_records
@@ -47,7 +51,6 @@ from resources.ledger.results import (
     store_results,
 )
 from resources.ledger.retries import retries_made, store_decisions, tried_before
-from resources.providers.prices import TokenUsage, price_of
 
 TRIES = 3
 """A late result elsewhere may answer a record in between; then what is known is looked up again."""
@@ -96,10 +99,11 @@ def settle(
         MoveRefused: records kept moving meanwhile; nothing was written.
     """
     settings = operating(context.ledger, version.version_no)
-    budget = _budget(context, version, settings, batch, outcome)
+    rates = _rates(context, batch)
+    budget = _budget(context, version, settings, outcome, rates)
     for left in reversed(range(TRIES)):
         try:
-            return _settle(context, version, lease, batch, outcome, settings, budget)
+            return _settle(context, version, lease, batch, outcome, settings, budget, rates)
         except MoveRefused:
             if not left:
                 raise
@@ -114,6 +118,7 @@ def _settle(
     outcome: Reconciliation,
     settings: Operating,
     budget: Budget,
+    rates: JobRates,
 ) -> Settled | None:
     ledger = context.ledger
     known = _look(context, batch, outcome)
@@ -155,6 +160,7 @@ def _settle(
             outcome.dispositions.filter(pl.col("disposition") == "succeeded"),
         )
         write_repairs(connection, context, outcome.repairs, used)
+        store_price(connection, "batch", batch.batch_no, rates.price)
         update_batch(
             connection,
             lease,
@@ -292,17 +298,18 @@ def _budget(
     context: Context,
     version: OpenVersion,
     settings: Operating,
-    batch: Batch,
     outcome: Reconciliation,
+    rates: JobRates,
 ) -> Budget:
     """What the version may still do; what a limit does not ask for is not added up."""
-    made = 0
-    if settings.budget_attempts is not None:
+    made, elapsed = 0, None
+    if settings.budget_attempts is not None or settings.budget_time is not None:
         with context.ledger.read() as connection:
             made = retries_made(connection, version.version_no)
+            elapsed = elapsed_of(connection, context, version.version_no)
     money: Decimal | None = Decimal(0)
     if settings.budget_usd is not None:
-        parts = (spent(context, version.version_no), _cost(context, batch, outcome))
+        parts = (spent(context, version.version_no), _cost(outcome, rates))
         known = [part for part in parts if part is not None]
         money = sum(known, Decimal(0)) if len(known) == len(parts) else None
     return Budget(
@@ -310,30 +317,23 @@ def _budget(
         retries_made=made,
         money=settings.budget_usd,
         spent=money,
+        time=settings.budget_time,
+        elapsed=elapsed,
     )
 
 
-def _cost(context: Context, batch: Batch, outcome: Reconciliation) -> Decimal | None:
+def _cost(outcome: Reconciliation, rates: JobRates) -> Decimal | None:
     """What the lines of this batch cost, which is not complete yet; None if it is not known."""
-    tokens = ("input_tokens", "output_tokens", "cached_tokens")
-    paid = pl.concat(
-        [
-            outcome.dispositions.filter(pl.col("line").is_not_null()).select(
-                "disposition", *tokens
-            ),
-            outcome.late.select("disposition", *tokens),
-        ]
-    ).filter((pl.col("disposition") == "succeeded") | pl.col("input_tokens").is_not_null())
-    if paid.is_empty() or batch.mode == "embedded":
-        return Decimal(0)
-    if paid.select("input_tokens", "output_tokens").null_count().sum_horizontal()[0]:
-        return None
-    mean = paid.select(pl.col(name).fill_null(0).sum() // pl.len() for name in tokens).row(0)
-    mode: Literal["batch", "online"] = "online" if batch.mode == "online" else "batch"
-    each = price_of(
-        batch.provider, batch.model, mode, TokenUsage(*mean), context.ledger.clock()
-    ).amount
-    return None if each is None else each * paid.height
+    columns = ("disposition", "failure_class", *TOKEN_COLUMNS)
+    own = outcome.dispositions.filter(pl.col("line").is_not_null())
+    return cost_of_lines(pl.concat([own.select(columns), outcome.late.select(columns)]), rates)
+
+
+def _rates(context: Context, batch: Batch) -> JobRates:
+    """The prices of the day that the batch was handed over, to be kept with its results."""
+    with context.ledger.read() as connection:
+        job = job_of_batch(connection, batch.batch_no)
+    return JobRates(day_rates(job, context.ledger.clock()), frozen=True)
 
 
 def _failed(batch: Batch, own: pl.DataFrame) -> pl.DataFrame:

@@ -56,8 +56,8 @@ from resources.ledger.leases import Heartbeat, Lease, fence, fenced, held, seal
 from resources.ledger.moves import Cause
 from resources.record_ids import custom_id, reference
 
-LEASE = "erasure"
-"""Two erasures, or an erasure and a pruning, would change the same files."""
+LEASE = "maintenance"
+"""Two erasures, or an erasure and a pruning, would change the same files; a backup copies them."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,8 @@ def erase(
 
     Raises:
         ErasureRefused: it is under way in a batch; nothing was changed.
-        LeaseHeld: a manifest of its workload is being frozen, or another erasure is under way.
+        LeaseHeld: a manifest of its workload is being frozen, or another erasure, a pruning or a
+            backup is under way.
         MoveRefused: a record of it moved in this moment; nothing was changed.
         ArtifactDamaged: a file is not what was stored; what was purged before stays so.
         ArtifactStoreFull, StorageFull: the disk is full; the same command goes on from there.

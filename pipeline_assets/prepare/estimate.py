@@ -26,7 +26,7 @@ from pipeline_assets.versions import OpenVersion
 from resources.batched import batched
 from resources.clock import from_text
 from resources.context import Context
-from resources.ledger.parses import load_parses
+from resources.ledger.parses import parses_of
 from resources.providers.capabilities import UnsupportedCombination
 from resources.providers.prices import TokenUsage, price_of
 from resources.record_ids import record_id
@@ -137,8 +137,11 @@ def _way(version: OpenVersion, records: int) -> tuple[Literal["batch", "online"]
 
 def _measure(context: Context, version: OpenVersion, plan: ReplayPlan) -> Estimate:
     """Render a share of the documents, and scale it up."""
-    parses = load_parses(
-        context.ledger, parser_settings(version.spec).key, ["checksum", "text_pack"]
+    parses = parses_of(
+        context.ledger,
+        parser_settings(version.spec).key,
+        plan.members["checksum"],
+        ["checksum", "text_pack"],
     )
     members = plan.members.join(parses, on="checksum", how="left", maintain_order="left")
     usable = members.filter(pl.col("text_pack").is_not_null())

@@ -9,6 +9,7 @@ only files that the next run makes again, byte for byte.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -19,10 +20,12 @@ from pipeline_assets.barred_documents import barred_documents
 from pipeline_assets.operating import operating
 from pipeline_assets.parser_settings import parser_settings
 from pipeline_assets.prepare.candidates import Split, split_documents
+from pipeline_assets.prepare.divided import divisions
 from pipeline_assets.prepare.document_facts import earlier_records
 from pipeline_assets.prepare.manifest_rows import manifest_rows
 from pipeline_assets.prepare.plan import plan_shares, write_batches
 from pipeline_assets.prepare.requests import RECORDS_AT_ONCE, with_pages, write_requests
+from pipeline_assets.prepare.room import require_room
 from pipeline_assets.prepare.spool import spool_bodies
 from pipeline_assets.prompting.request_maker import make_request_maker
 from pipeline_assets.replay.model import ReplayPlan
@@ -42,12 +45,12 @@ from resources.ledger.manifests import (
     version_records,
 )
 from resources.ledger.moves import Cause
-from resources.ledger.parses import load_parses
 from resources.ledger.replays import store_replay
 from resources.ledger.schema import manifests
-from resources.ledger.source_snapshots import present_documents
 from resources.ledger.versions import journal_operating
+from resources.one_moment import at_one_moment
 from resources.record_ids import batch_key, record_id
+from resources.spilled import SpilledFrames, spilled_frames
 
 BY_DOCUMENT = "by document"
 """The reason of a manifest whose records each have their own."""
@@ -88,6 +91,7 @@ def freeze_manifest(
 
     Raises:
         UnknownReplayReason: not in the closed list.
+        NotEnoughRoom: a disk has no room for what would be frozen; nothing was written.
         InvalidSources: the declarations cannot be read, so it is not known what needs approval.
         LeaseHeld: another worker is freezing this version.
     """
@@ -120,28 +124,64 @@ def _freeze_split(
     selected: ReplayPlan | None,
 ) -> FreezeReport:
     ledger = context.ledger
-    parses = load_parses(
-        ledger,
-        parser_settings(version.spec).key,
-        ["checksum", "excluded", "detail", "text_pack"],
-    )
-    present = present_documents(ledger, version.spec.workload)
-    records = version_records(ledger, version.version_no)
-    first_use = selected is not None and records.is_empty()
-    split = split_documents(
-        present,
-        parses,
-        records,
-        barred=barred_documents(context, version, present),
-        earlier=earlier_records(ledger, version),
-        only=None if selected is None else selected.members["document_no"],
-        narrow=first_use or operating(ledger, version.version_no).scope == "replays",
-    )
+    split = _split(context, version, selected)
     if split.fresh.is_empty():
         with fenced(ledger, lease) as connection:
             replace_exclusions(connection, ledger, version.version_no, split.excluded)
         return _report(None, split, 0)
-    return _freeze(context, version, lease, split, parses, replay_reason, selected)
+    require_room(
+        context, version.version_no, split.fresh.height, spooled=version.spec.mode != "embedded"
+    )
+    context.progress.start("requests", split.fresh.height)
+    store = context.artifacts
+    with spilled_frames(store) as rows, spilled_frames(store) as planned:
+        for part in _record_rows(version, split.fresh, replay_reason):
+            rows.add(part)
+        # From here on they wait in the file alone.
+        split = replace(split, fresh=split.fresh.clear())
+        return _freeze(context, version, lease, split, rows, planned, replay_reason, selected)
+
+
+def _split(context: Context, version: OpenVersion, selected: ReplayPlan | None) -> Split:
+    """What becomes of every present document; `fresh` has the text_pack of each too."""
+    key = parser_settings(version.spec).key
+    parts: list[Split] = []
+    # One moment: a document that changes meanwhile would be split twice, or not at all.
+    with at_one_moment(context) as still:
+        records = version_records(still.ledger, version.version_no)
+        earlier = earlier_records(still.ledger, version)
+        first_use = selected is not None and records.is_empty()
+        narrow = first_use or operating(still.ledger, version.version_no).scope == "replays"
+        for present, parses in divisions(still, version.spec.workload, key):
+            split = split_documents(
+                present,
+                parses,
+                records,
+                barred=barred_documents(still, version, present),
+                earlier=earlier,
+                only=None if selected is None else selected.members["document_no"],
+                narrow=narrow,
+            )
+            packs = parses.select("checksum", "text_pack")
+            parts.append(replace(split, fresh=split.fresh.join(packs, on="checksum", how="left")))
+    return Split(
+        fresh=pl.concat([part.fresh for part in parts]),
+        existing=pl.concat([part.existing for part in parts]),
+        excluded=pl.concat([part.excluded for part in parts]).sort("document_no"),
+    )
+
+
+def _record_rows(
+    version: OpenVersion, fresh: pl.DataFrame, replay_reason: str | None
+) -> Iterator[pl.DataFrame]:
+    """The records that documents become, by record_id, as many at a time as a batch may hold."""
+    spec = version.spec
+    rows = fresh.with_columns(
+        record_id=record_id(spec.workload, pl.col("document_id"), pl.col("checksum"), spec.key),
+        operation=pl.lit(spec.operation),
+        replay_reason=pl.lit(replay_reason) if replay_reason else pl.col("replay_reason"),
+    ).sort("record_id")
+    yield from rows.iter_slices(spec.batch_records)
 
 
 def _freeze(
@@ -149,30 +189,20 @@ def _freeze(
     version: OpenVersion,
     lease: Lease,
     split: Split,
-    parses: pl.DataFrame,
+    rows: SpilledFrames,
+    planned: SpilledFrames,
     replay_reason: str | None,
     selected: ReplayPlan | None,
 ) -> FreezeReport:
     spec = version.spec
     manifest_id = next_manifest_id(context.ledger, version.version_no, spec.key)
-    rows = (
-        split.fresh.join(parses.select("checksum", "text_pack"), on="checksum", how="left")
-        .with_columns(
-            record_id=record_id(spec.workload, pl.col("document_id"), pl.col("checksum"), spec.key),
-            operation=pl.lit(spec.operation),
-            replay_reason=pl.lit(replay_reason) if replay_reason else pl.col("replay_reason"),
-        )
-        .sort("record_id")
-    )
-    context.progress.start("requests", rows.height)
     heart = Heartbeat(context.ledger, lease)
     if spec.mode == "embedded":
-        plans = list(_plan_batches(context, version, manifest_id, rows, heart))
+        plans = list(_plan_batches(context, version, manifest_id, rows, planned, heart))
     else:
-        plans, refused = _ask(context, version, manifest_id, rows, heart)
+        plans, refused = _ask(context, version, manifest_id, rows, planned, heart)
         split = replace(split, excluded=pl.concat([split.excluded, refused]).sort("document_no"))
     context.progress.finish()
-    expected = sum(plan.rows.height for plan in plans)
     if not plans:
         with fenced(context.ledger, lease) as connection:
             replace_exclusions(connection, context.ledger, version.version_no, split.excluded)
@@ -185,7 +215,7 @@ def _freeze(
         manifest_id=manifest_id,
         version_no=version.version_no,
         digest=digest.hexdigest(),
-        expected=expected,
+        expected=planned.height,
         artifact=artifact.digest,
         replay_reason=replay_reason or BY_DOCUMENT,
         provider=spec.provider,
@@ -199,9 +229,10 @@ def _freeze(
             plan = replace(plan, replay_no=_store_replay(connection, context, version, selected))
         store_manifest(connection, context.ledger, plan, iter(plans), cause)
         replace_exclusions(connection, context.ledger, version.version_no, split.excluded)
-    reasons = pl.concat([part.rows.select("replay_reason") for part in plans])["replay_reason"]
-    report = _report(plan, split, len(plans))
-    return replace(report, reasons=dict(sorted(reasons.value_counts().iter_rows())))
+    reasons = Counter[str]()
+    for part in planned.each():
+        reasons.update(dict(part["replay_reason"].value_counts().iter_rows()))
+    return replace(_report(plan, split, len(plans)), reasons=dict(sorted(reasons.items())))
 
 
 def _store_replay(
@@ -229,13 +260,18 @@ def _ask(
     context: Context,
     version: OpenVersion,
     manifest_id: str,
-    rows: pl.DataFrame,
+    rows: SpilledFrames,
+    planned: SpilledFrames,
     heart: Heartbeat,
 ) -> tuple[list[BatchPlan], pl.DataFrame]:
     """Batches for a model, and the documents that cannot be sent to it, with the reason."""
     maker = make_request_maker(version)
-    documents = with_pages(
-        context.artifacts, rows.select("record_id", "checksum", "text_pack"), heart.beat
+    documents = (
+        document
+        for part in rows.each()
+        for document in with_pages(
+            context.artifacts, part.select("record_id", "checksum", "text_pack"), heart.beat
+        )
     )
     with context.artifacts.workfile() as spool:
         with spool.open("wb") as bodies:
@@ -245,11 +281,13 @@ def _ask(
                 bodies,
                 on_slice=context.progress.advance,
             )
-        numbered = (
-            rows.drop("text_pack").with_row_index("row").with_columns(pl.col("row").cast(pl.Int64))
-        )
-        excluded = numbered.join(refused, on="row").select(
-            "document_no", "source_version_no", "reason", "detail"
+        excluded = pl.concat(
+            [
+                part.join(refused, on="row").select(
+                    "document_no", "source_version_no", "reason", "detail"
+                )
+                for part in _numbered(rows)
+            ]
         )
         if asked.is_empty():
             return [], excluded
@@ -261,22 +299,41 @@ def _ask(
             version,
             maker,
             shares,
-            numbered.join(asked, on="row", maintain_order="left").drop("row"),
+            lambda share: _asked_rows(rows, asked.slice(share.start, len(share))),
             spool,
             lambda ordinal: batch_key(context.ledger.ledger_id, manifest_id, ordinal),
             on_slice=heart.beat,
+            keep=planned.add,
         )
         return list(plans), excluded
+
+
+def _numbered(rows: SpilledFrames) -> Iterator[pl.DataFrame]:
+    """The rows with their position as `row`."""
+    first = 0
+    for part in rows.each():
+        yield part.with_columns(row=pl.int_range(pl.len(), dtype=pl.Int64) + first)
+        first += part.height
+
+
+def _asked_rows(rows: SpilledFrames, asked: pl.DataFrame) -> pl.DataFrame:
+    """What the manifest says of the records of some requests, in their order."""
+    first, last = int(asked["row"].item(0)), int(asked["row"].item(-1))
+    numbered = rows.slice(first, last + 1).with_columns(
+        row=pl.int_range(pl.len(), dtype=pl.Int64) + first
+    )
+    return numbered.drop("text_pack").join(asked, on="row", maintain_order="left").drop("row")
 
 
 def _plan_batches(
     context: Context,
     version: OpenVersion,
     manifest_id: str,
-    rows: pl.DataFrame,
+    rows: SpilledFrames,
+    planned: SpilledFrames,
     heart: Heartbeat,
 ) -> Iterator[BatchPlan]:
-    for ordinal, part in enumerate(rows.iter_slices(version.spec.batch_records)):
+    for ordinal, part in enumerate(rows.each()):
         key = batch_key(context.ledger.ledger_id, manifest_id, ordinal)
         file = write_requests(
             context.artifacts,
@@ -291,7 +348,7 @@ def _plan_batches(
             batch_key=key,
             request_artifact=file.stored.digest,
             request_bytes=file.stored.size,
-            rows=pl.concat([part.drop("text_pack"), file.lines], how="horizontal"),
+            rows=planned.add(pl.concat([part.drop("text_pack"), file.lines], how="horizontal")),
         )
 
 

@@ -21,7 +21,7 @@ def manifest_rows(
     """The rows of a manifest, a batch at a time, each added to the digest."""
     for plan in plans:
         shard = MANIFEST.conform(
-            plan.rows.select(
+            plan.rows.read().select(
                 "record_id",
                 "operation",
                 "request_digest",

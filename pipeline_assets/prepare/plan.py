@@ -33,6 +33,8 @@ from resources.providers.admission import (
 from resources.providers.capabilities import Capability, Mode, find_capability
 from resources.providers.splitting import split_sizes
 from resources.record_ids import custom_id
+from resources.spilled import Rows
+from resources.spilled import rows_of as in_memory
 
 LONGEST_ID = "0" * 12 + "-" + "9" * 9
 LINES_AT_ONCE = 200
@@ -135,11 +137,12 @@ def write_batches(
     version: OpenVersion,
     maker: RequestMaker,
     shares: list[Share],
-    rows: pl.DataFrame,
+    rows_of: Callable[[range], pl.DataFrame],
     spool: Path,
     key_of: Callable[[int], str],
     *,
     on_slice: Callable[[], None],
+    keep: Callable[[pl.DataFrame], Rows] = in_memory,
 ) -> Iterator[BatchPlan]:
     """The request files of all shares, from spooled bodies.
 
@@ -148,16 +151,18 @@ def write_batches(
         version: the version.
         maker: knows the provider's lines.
         shares: as planned.
-        rows: what the manifest says of each record, with body_offset, body_length,
-            request_digest, input_tokens, and pages, pages_sent, tokens, redactions.
+        rows_of: positions of requests → what the manifest says of their records, with
+            body_offset, body_length, request_digest, input_tokens, and pages, pages_sent, tokens,
+            redactions.
         spool: the bodies.
         key_of: a batch's ordinal → its key.
         on_slice: called between slices, to keep a lease alive.
+        keep: puts a batch's rows where they wait for the transaction.
     """
     endpoint = endpoint_of_version(version)
     with spool.open("rb") as bodies:
         for ordinal, share in enumerate(shares):
-            part = rows.slice(share.rows.start, len(share.rows))
+            part = rows_of(share.rows)
             key = key_of(ordinal)
             places: list[tuple[int, int]] = []
 
@@ -178,9 +183,11 @@ def write_batches(
                 batch_key=key,
                 request_artifact=stored.digest,
                 request_bytes=stored.size,
-                rows=pl.concat(
-                    [part.drop("body_offset", "body_length", "input_tokens"), lines],
-                    how="horizontal",
+                rows=keep(
+                    pl.concat(
+                        [part.drop("body_offset", "body_length", "input_tokens"), lines],
+                        how="horizontal",
+                    )
                 ),
                 mode=share.mode,
                 endpoint=endpoint,

@@ -43,11 +43,12 @@ from resources.ledger.manifests import (
     store_manifest,
 )
 from resources.ledger.moves import Cause, batch_chain, move_records
-from resources.ledger.parses import load_parses
+from resources.ledger.parses import parses_of
 from resources.ledger.replays import store_replay
 from resources.ledger.retries import due_retries, newest_attempts, set_not_before
 from resources.providers.baseline import decode_request, encode_request
 from resources.record_ids import batch_key, custom_id
+from resources.spilled import rows_of
 
 RETRY, BY_OPERATOR = "transient_retry", "operator"
 REQUEUED = "requeued: "
@@ -217,9 +218,10 @@ class _Again:
         )
 
     def _numbered(self) -> pl.DataFrame:
-        parses = load_parses(
+        parses = parses_of(
             self.context.ledger,
             parser_settings(self.version.spec).key,
+            self.rows["checksum"],
             ["checksum", "text_pack"],
         )
         return (
@@ -270,14 +272,15 @@ class _Again:
             output_tokens=self._largest_output(rows),
         )
         about = rows.drop("pages", "pages_sent", "tokens", "redactions", "request_digest")
+        chosen = about.join(asked, on="row", maintain_order="left").filter(
+            pl.col("body_length").is_not_null()
+        )
         return write_batches(
             context.artifacts,
             version,
             maker,
             shares,
-            about.join(asked, on="row", maintain_order="left").filter(
-                pl.col("body_length").is_not_null()
-            ),
+            lambda share: chosen.slice(share.start, len(share)),
             spool,
             self._key_of(manifest_id),
             on_slice=heart.beat,
@@ -334,7 +337,7 @@ class _Again:
                 batch_key=key,
                 request_artifact=stored.digest,
                 request_bytes=stored.size,
-                rows=pl.concat([about, lines], how="horizontal"),
+                rows=rows_of(pl.concat([about, lines], how="horizontal")),
             )
 
     def _key_of(self, manifest_id: str):  # noqa: ANN202 - a function of the ordinal

@@ -33,6 +33,7 @@ from pipeline_assets.provider_jobs.life import (
     write_quarantined,
     write_unanswered,
 )
+from pipeline_assets.recovery.holds import hold_of
 from resources.clock import from_text, to_text
 from resources.context import Context
 from resources.ledger.alerts import raise_alert
@@ -63,7 +64,7 @@ REFUSALS = 20
 INPUT_GONE = "input_not_found"
 """Code of a refusal by which a provider does not have the uploaded input (`port.BatchClient`)."""
 
-HandedOver = Literal["submitted", "no_room", "not_created", "open", "passed_by"]
+HandedOver = Literal["submitted", "no_room", "held", "not_created", "open", "passed_by"]
 
 
 def hand_over(
@@ -73,8 +74,8 @@ def hand_over(
 
     Returns:
         What came of it, and a sentence about it: `submitted`; `no_room` under the shared limits;
-        `not_created`, tried later; `open`, to be settled by `settle`; `passed_by`, another worker
-        was faster.
+        `held`, the version's budget does not allow it and nothing was sent; `not_created`, tried
+        later; `open`, to be settled by `settle`; `passed_by`, another worker was faster.
 
     Raises:
         ArtifactDamaged: the request file's bytes are not those that were frozen.
@@ -84,7 +85,15 @@ def hand_over(
     client = submission.client
     account = fingerprint(context.ledger, client.account())
     again = job.provider in IDEMPOTENT and job.account_fingerprint == account
-    intended = write_intent(context, lease, job, account, submission.capability, again=again)
+    intended = write_intent(
+        context,
+        lease,
+        job,
+        account,
+        submission.capability,
+        again=again,
+        budget=submission.budget,
+    )
     if intended is None:
         return _why_not(context, job)
     new = NewJob(
@@ -164,6 +173,10 @@ def settle(context: Context, lease: Lease, job: JobRow, submission: Submission) 
 
 def _why_not(context: Context, job: JobRow) -> tuple[HandedOver, str]:
     now = find_job(context.ledger, job.id)
+    with context.ledger.read() as connection:
+        found = hold_of(connection, job.version_no)
+    if now is not None and now.state == "prepared" and found is not None:
+        return "held", f"the version is held: {found.reason}"
     if now is not None and now.state == "prepared":
         return "no_room", "the limits that all jobs of the account share leave no room for it now"
     return "passed_by", "another worker moved it"

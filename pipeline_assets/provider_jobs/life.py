@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection
 
+from pipeline_assets.costs.gate import BudgetGate
 from pipeline_assets.operating import Operating
 from pipeline_assets.provider_jobs.limits import value_of
 from pipeline_assets.provider_jobs.polling import FIRST_DELAY, internal_deadline, next_delay
@@ -52,12 +53,14 @@ class Submission:
         capability: limits of provider, model, endpoint and mode, those of an operator included.
         settings: operating settings of the version.
         window_hours: how long the provider may take, where it lets one choose; 0 where unknown.
+        budget: stands before the hand-over; None where no budget is set or nothing is handed over.
     """
 
     client: BatchClient
     capability: Capability
     settings: Operating
     window_hours: int
+    budget: BudgetGate | None = None
 
 
 class RemoteFiles(msgspec.Struct, frozen=True):
@@ -87,6 +90,7 @@ def write_intent(
     capability: Capability,
     *,
     again: bool,
+    budget: BudgetGate | None = None,
 ) -> JobRow | None:
     """Make the intent durable and take the job's share of shared limits.
 
@@ -97,13 +101,17 @@ def write_intent(
         account: fingerprint of where it goes.
         capability: for its limits, those of an operator included.
         again: use the number of the last submission (an idempotent create).
+        budget: of the version; one that the job could pass holds the version.
 
     Returns:
-        The job as it is now; None if it is not prepared any more or the limits leave no room.
+        The job as it is now; None if it is not prepared any more, its version's budget does not
+        allow it, or the limits leave no room.
     """
     with fenced(context.ledger, lease) as connection:
         now = reload_job(connection, job)
         if now.state != "prepared":
+            return None
+        if budget is not None and budget.hold_before(connection, now) is not None:
             return None
         fits = reserve(
             connection,

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from types import MappingProxyType
@@ -24,6 +24,7 @@ from typing import Literal
 import polars as pl
 
 from partitions.processing_version import Spec
+from pipeline_assets.recovery.budget import NO_WORK, BudgetLimit, Work, decide_budget
 from resources.clock import from_text, to_text
 
 REPEAT = "repeat"
@@ -124,12 +125,16 @@ class Budget:
         retries_made: how many it has made.
         money: US dollars that it may cost; None for no limit.
         spent: what it has cost; None if a price or a token count is not known.
+        time: how long it may take from its first submission; None for no limit.
+        elapsed: since its first submission; None before it.
     """
 
     attempts: int | None = None
     retries_made: int = 0
     money: Decimal | None = None
     spent: Decimal | None = Decimal(0)
+    time: timedelta | None = None
+    elapsed: timedelta | None = None
 
 
 @dataclass(frozen=True)
@@ -235,13 +240,12 @@ def _used_up(
 
 
 def _over_budget(budget: Budget) -> str | None:
-    if budget.attempts is not None and budget.retries_made >= budget.attempts:
-        return f"the version's {budget.attempts} retries are used up"
-    if budget.money is not None and budget.spent is None:
-        return "what the version has cost is not known, and its budget is limited"
-    if budget.money is not None and budget.spent is not None and budget.spent >= budget.money:
-        return f"the version has cost {budget.spent:.2f} of {budget.money:.2f} US dollars"
-    return None
+    return decide_budget(
+        BudgetLimit(budget.money, budget.attempts, budget.time),
+        Work(budget.spent, budget.retries_made, budget.elapsed),
+        NO_WORK,
+        Work(attempts=1),
+    )
 
 
 def _buried(path: str, counted: bool, reason: str) -> RetryDecision:
@@ -324,7 +328,7 @@ def decide_retries(
             first_submitted_at=None if submitted is None else from_text(submitted),
         )
         # Counted as if all but one of the group were retried already: all fit, or none.
-        ahead = Budget(budget.attempts, made + group.height - 1, budget.money, budget.spent)
+        ahead = replace(budget, retries_made=made + group.height - 1)
         decision = decide_retry(first["failure_class"], history, limits, ahead, paths, now, rng)
         if decision.kind == "retry":
             made += group.height

@@ -137,7 +137,7 @@ def prune(context: Context, policy: RetentionPolicy, reason: str, actor: str) ->
     """Delete what may go by a policy.
 
     Raises:
-        LeaseHeld: another pruning or an erasure is under way.
+        LeaseHeld: another pruning, an erasure or a backup is under way.
     """
     with held(context.ledger, LEASE, context.worker) as lease:
         heart = Heartbeat(context.ledger, lease)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from io import BytesIO
 
+from pipeline_assets.costs.gate import BudgetGate
 from pipeline_assets.online_calls.call_plan import STOPPING, CallPolicy
 from pipeline_assets.online_calls.online import answer_batch
 from pipeline_assets.online_calls.window import open_window
@@ -43,10 +44,19 @@ PAUSE = timedelta(minutes=1)
 """Calls that ended early without a wish of the provider's go on after so long at the soonest."""
 
 
+class BudgetReached(Exception):
+    """A group of calls could pass the version's budget; none of them was made."""
+
+
 def answer_online(
-    context: Context, lease: Lease, version: OpenVersion, job: JobRow, settings: Operating
+    context: Context,
+    lease: Lease,
+    version: OpenVersion,
+    job: JobRow,
+    settings: Operating,
+    budget: BudgetGate | None = None,
 ) -> str | None:
-    """Answer what is not answered of a batch.
+    """Answer what is not answered of a batch; before each group of calls its budget is asked.
 
     Returns:
         None once every request has a line; else why the calls ended early. The rest is called in
@@ -61,21 +71,26 @@ def answer_online(
     account = fingerprint(context.ledger, client.account())
     write_answering(context, lease, job, account, "submit")
     wire = wire_of(version)
-    store = _Groups(context, lease, job, wire, Heartbeat(context.ledger, lease))
+    store = _Groups(context, lease, job, wire, Heartbeat(context.ledger, lease), budget)
     context.progress.start("online answers", job.expected_records)
-    with context.artifacts.open("request", job.request_artifact) as requests:
-        answers = answer_batch(
-            client,
-            wire,
-            requests,
-            model=job.model,
-            store=store,
-            window=open_window(settings.online_concurrency),
-            policy=CallPolicy(),
-            rng=context.rng,
-            now=context.clock,
-        )
-    context.progress.finish()
+    try:
+        with context.artifacts.open("request", job.request_artifact) as requests:
+            answers = answer_batch(
+                client,
+                wire,
+                requests,
+                model=job.model,
+                store=store,
+                window=open_window(settings.online_concurrency),
+                policy=CallPolicy(),
+                rng=context.rng,
+                now=context.clock,
+            )
+    except BudgetReached as reached:
+        write_later(context, lease, job, context.ledger.now())
+        return str(reached)
+    finally:
+        context.progress.finish()
     if answers.stopped is None:
         _finish(context, lease, job)
         return None
@@ -117,6 +132,7 @@ class _Groups:
     job: JobRow
     wire: Wire
     heart: Heartbeat
+    budget: BudgetGate | None
     _parts: dict[int, int] = field(default_factory=dict)
 
     def finished(self) -> set[int]:
@@ -136,7 +152,12 @@ class _Groups:
 
     def start(self, group: int, first: int, count: int) -> None:
         with fenced(self.context.ledger, self.lease) as connection:
-            start_group(connection, self.job.no, group, first, count, self.context.ledger.now())
+            over = self.budget and self.budget.hold_before_calls(connection, self.job, first, count)
+            if not over:
+                at = self.context.ledger.now()
+                start_group(connection, self.job.no, group, first, count, at)
+        if over:
+            raise BudgetReached(over)
 
     def finish(self, group: int, lines: bytes, calls: int, possibly_paid: int) -> None:
         self._end(group, lines, calls, possibly_paid, whole=True)

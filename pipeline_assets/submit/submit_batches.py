@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from pipeline_assets.canary.run import pass_canary
+from pipeline_assets.costs.gate import BudgetGate, open_gate
 from pipeline_assets.operating import Operating, operating
 from pipeline_assets.provider_jobs.clients import LazyClient, job_client
 from pipeline_assets.provider_jobs.hand_over import hand_over
@@ -79,13 +80,15 @@ def submit_batches(context: Context, version: OpenVersion) -> SubmitReport:
     todo = _todo(context, version)
     if not todo:
         return report
-    report.held = _hold(context, version)
+    settings = operating(context.ledger, version.version_no)
+    gate = open_gate(context, version, settings)
+    report.held = _hold(context, version, gate)
     if report.held is not None:
         report.waiting[EVERY_BATCH] = f"the version is held: {report.held.reason}"
     elif version.spec.mode == "embedded":
         _answer_here(context, version, len(todo), report)
     else:
-        _hand_over_all(context, version, todo, report)
+        _hand_over_all(context, version, todo, settings, gate, report)
     return report
 
 
@@ -103,11 +106,13 @@ def _may_go(job: JobRow, now: str) -> bool:
     )
 
 
-def _hold(context: Context, version: OpenVersion) -> Hold | None:
+def _hold(context: Context, version: OpenVersion, gate: BudgetGate | None) -> Hold | None:
     """The hold that the version is under, put on now if there is a reason to."""
-    # Both leave a held version alone.
+    # All of them leave a held version alone.
     look_at_breaker(context, version)
     look_at_backpressure(context, version.version_no)
+    if gate is not None:
+        gate.hold_used_up()
     with context.ledger.read() as connection:
         return hold_of(connection, version.version_no)
 
@@ -133,19 +138,23 @@ def _results_are_coming(context: Context, version: OpenVersion) -> bool:
 
 
 def _hand_over_all(
-    context: Context, version: OpenVersion, todo: list[JobRow], report: SubmitReport
+    context: Context,
+    version: OpenVersion,
+    todo: list[JobRow],
+    settings: Operating,
+    budget: BudgetGate | None,
+    report: SubmitReport,
 ) -> None:
     with job_client(context, version) as client:
         _check_model(context, version, client)
         try:
-            gate = pass_canary(context, version, client)
+            gate = pass_canary(context, version, client, budget)
         except LeaseHeld as error:
             report.waiting[EVERY_BATCH] = f"canary: {error}"
             return
         if gate.gate != "open":
             report.waiting[EVERY_BATCH] = f"canary: {gate.reason}"
             return
-        settings = operating(context.ledger, version.version_no)
         one_at_a_time = on_probation(context, version.version_no)
         taken = one_at_a_time and _is_out(context, version)
         for job in todo:
@@ -156,7 +165,7 @@ def _hand_over_all(
                 report.waiting[job.id] = ON_PROBATION
                 continue
             taken = one_at_a_time
-            _submit_one(context, version, job, client, settings, report)
+            _submit_one(context, version, job, client, settings, budget, report)
 
 
 def _is_out(context: Context, version: OpenVersion) -> bool:
@@ -189,6 +198,7 @@ def _submit_one(
     job: JobRow,
     client: LazyClient,
     settings: Operating,
+    budget: BudgetGate | None,
     report: SubmitReport,
 ) -> None:
     try:
@@ -197,7 +207,7 @@ def _submit_one(
                 now = reload_job(connection, job)
             # Another worker may have been at it between the look and the lease.
             if _may_go(now, context.ledger.now()):
-                _submit_under(context, lease, version, now, client, settings, report)
+                _submit_under(context, lease, version, now, client, settings, budget, report)
     except LeaseHeld as error:
         report.waiting[job.id] = str(error)
 
@@ -209,10 +219,11 @@ def _submit_under(
     job: JobRow,
     client: LazyClient,
     settings: Operating,
+    budget: BudgetGate | None,
     report: SubmitReport,
 ) -> None:
     if job.mode == "online":
-        stopped = answer_online(context, lease, version, job, settings)
+        stopped = answer_online(context, lease, version, job, settings, budget)
         if stopped is None:
             report.add(job.expected_records)
         else:
@@ -224,6 +235,7 @@ def _submit_under(
         with_operating(capability_of(job), settings, context.ledger.now()[:10]),
         settings,
         version.spec.request.window_hours,
+        budget,
     )
     outcome, sentence = hand_over(context, lease, job, submission)
     if outcome == "submitted":

@@ -110,6 +110,14 @@ class Dialect(Protocol):
         """Hold the right to add to a hash chain to the end of the transaction."""
         ...
 
+    def bytes_used(self, connection: Connection) -> int:
+        """Bytes on the disk that the ledger takes, its indexes and what is not yet cleared away."""
+        ...
+
+    def after_load(self, connection: Connection, tables: Sequence[Table]) -> None:
+        """After rows came in with their numbers: new numbers follow, and plans know the sizes."""
+        ...
+
     def forget_deleted(self, engine: Engine) -> str | None:
         """Lose what was deleted or overwritten; what is left to do by hand, None for nothing."""
         ...

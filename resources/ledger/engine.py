@@ -27,7 +27,9 @@ from resources.ledger import postgres, sqlite
 from resources.ledger.dialect import Dialect
 from resources.ledger.errors import (
     LedgerFromNewerVersion,
+    LedgerIncomplete,
     LedgerOfOtherProfile,
+    LedgerOutdated,
     LedgerUnreachable,
     NotALedger,
     UnreadableLedgerUrl,
@@ -36,9 +38,43 @@ from resources.ledger.errors import (
 from resources.ledger.schema import ledger_info
 
 MIGRATIONS = Path(__file__).parent / "migrations"
+RESTORING = "restoring"
+"""Name of the row in `ledger_info` that stands there until a restore is finished."""
+UPGRADES_ITSELF = "dev"
+"""The profile whose ledgers are upgraded by whoever opens them; others wait for a command."""
 _DIALECTS: dict[str, Dialect] = {"sqlite": sqlite.DIALECT, "postgresql": postgres.DIALECT}
 # Alembic's `context` is one module-wide variable: two upgrades in threads would share it.
 _one_upgrade_a_process = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Database:
+    """A database that may hold a ledger, connected and not looked at.
+
+    Attributes:
+        engine: SQLAlchemy engine.
+        dialect: what differs between the two databases.
+        place: how messages name it (no password).
+    """
+
+    engine: Engine
+    dialect: Dialect
+    place: str
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """As `Ledger.read`."""
+        with (
+            _translated(self.dialect, self.place),
+            _reading(self.engine, self.dialect) as connection,
+        ):
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """As `Ledger.write`."""
+        with _translated(self.dialect, self.place), self.engine.begin() as connection:
+            yield connection
 
 
 @dataclass(frozen=True)
@@ -146,39 +182,80 @@ def open_ledger(
     profile: str = "dev",
     clock: Clock = system_clock,
     rng: random.Random | None = None,
+    upgrade: bool | None = None,
 ) -> Ledger:
-    """Open the ledger at `url`, making or upgrading its schema.
+    """Open the ledger at `url`, making its schema, or upgrading it where that is wanted.
 
     Args:
         url: any SQLite or PostgreSQL URL.
         profile: the profile that asks; a ledger made under another one is refused.
         clock: where stored times come from.
         rng: draws the ledger's id when it is made; the system's generator by default.
+        upgrade: upgrade the schema of an earlier release; by default under profile `dev` alone.
 
     Raises:
         LedgerUnreachable: the database does not answer.
         LedgerFromNewerVersion: the schema is of a newer release.
+        LedgerOutdated: the schema is of an earlier release, and is not to be upgraded here.
+        LedgerIncomplete: a restore into it was not finished.
         LedgerOfOtherProfile: made under another profile.
         NotALedger: the database holds something else.
         UnreadableLedgerUrl: not a URL, or with an option that the driver does not know.
         UnsupportedDatabase: neither SQLite nor PostgreSQL.
     """
+    database = connect(url)
+    wanted = _Wanted(profile, profile == UPGRADES_ITSELF if upgrade is None else upgrade)
+    try:
+        identity = _identify(database, wanted)
+        if not identity:
+            make = partial(_new_identity, profile, clock, rng or random.SystemRandom())
+            identity = _make_or_upgrade(database, wanted, make)
+    except BaseException:
+        database.engine.dispose()
+        raise
+    return ledger_of(database, identity["ledger_id"], clock)
+
+
+def connect(url: str) -> Database:
+    """The database of a URL; nothing is asked of it yet.
+
+    Raises:
+        UnreadableLedgerUrl: not a URL.
+        UnsupportedDatabase: neither SQLite nor PostgreSQL.
+    """
     normal = normalise_url(url)
     dialect = _DIALECTS[make_url(normal).get_backend_name()]
-    place = _without_secrets(normal)
-    engine = dialect.make_engine(normal)
-    try:
-        with _translated(dialect, place):
-            identity = _identify(engine, dialect, place, profile)
-            if not identity:
-                make = partial(_new_identity, profile, clock, rng or random.SystemRandom())
-                identity = _make_or_upgrade(engine, dialect, place, profile, make)
-    except BaseException:
-        engine.dispose()
-        raise
+    return Database(dialect.make_engine(normal), dialect, _without_secrets(normal))
+
+
+def ledger_of(database: Database, ledger_id: str, clock: Clock) -> Ledger:
+    """A connected database as a ledger, without a question whether it is one."""
     return Ledger(
-        engine=engine, dialect=dialect, clock=clock, place=place, ledger_id=identity["ledger_id"]
+        engine=database.engine,
+        dialect=database.dialect,
+        clock=clock,
+        place=database.place,
+        ledger_id=ledger_id,
     )
+
+
+def upgrade_within(connection: Connection, revision: str = "head") -> None:
+    """Bring the schema to a revision, inside a transaction that holds the opening lock."""
+    config = alembic_config()
+    config.attributes["connection"] = connection
+    with _one_upgrade_a_process:
+        command.upgrade(config, revision)
+
+
+def revision_of(connection: Connection) -> str | None:
+    """The revision of the schema; None where the database has none."""
+    found = MigrationContext.configure(connection).get_current_heads()
+    return ", ".join(sorted(found)) or None
+
+
+def newest_revision() -> str:
+    """The revision that this release works with."""
+    return str(ScriptDirectory.from_config(alembic_config()).get_current_head())
 
 
 def alembic_config() -> Config:
@@ -203,28 +280,29 @@ def _reading(engine: Engine, dialect: Dialect) -> Iterator[Connection]:
             yield reader
 
 
-def _identify(engine: Engine, dialect: Dialect, place: str, profile: str) -> dict[str, str]:
+@dataclass(frozen=True)
+class _Wanted:
+    """How a ledger is to be opened: under which profile, and whether it may be upgraded."""
+
+    profile: str
+    upgrade: bool
+
+
+def _identify(database: Database, wanted: _Wanted) -> dict[str, str]:
     """Reading only: opening a ledger never waits for whoever is writing to it."""
-    with _reading(engine, dialect) as connection:
-        return _settled_identity(connection, place, profile)
+    with database.read() as connection:
+        return _settled_identity(connection, database.place, wanted)
 
 
 def _make_or_upgrade(
-    engine: Engine,
-    dialect: Dialect,
-    place: str,
-    profile: str,
-    make: Callable[[], dict[str, str]],
+    database: Database, wanted: _Wanted, make: Callable[[], dict[str, str]]
 ) -> dict[str, str]:
-    with engine.begin() as connection:
-        dialect.lock_opening(connection)
-        identity = _settled_identity(connection, place, profile)
+    with database.write() as connection:
+        database.dialect.lock_opening(connection)
+        identity = _settled_identity(connection, database.place, wanted)
         if identity:
             return identity
-        config = alembic_config()
-        config.attributes["connection"] = connection
-        with _one_upgrade_a_process:
-            command.upgrade(config, "head")
+        upgrade_within(connection)
         identity = _stored_identity(connection)
         if not identity:
             identity = make()
@@ -233,27 +311,53 @@ def _make_or_upgrade(
         return identity
 
 
-def _settled_identity(connection: Connection, place: str, profile: str) -> dict[str, str]:
-    """What the ledger says of itself; empty where its schema is not made or not up to date.
+def _settled_identity(connection: Connection, place: str, wanted: _Wanted) -> dict[str, str]:
+    """What the ledger says of itself; empty where its schema is to be made or upgraded.
 
     Whether it may be used at all is asked first, so that nothing of a stranger's is upgraded.
     """
-    tables = set(inspect(connection).get_table_names())
-    if ledger_info.name not in tables:
-        foreign = tables - {"alembic_version"}
-        if foreign:
-            raise NotALedger(place, f"it holds {len(foreign)} other tables")
+    identity = identity_within(connection, place)
+    if identity is None:
         return {}
-    identity = _stored_identity(connection)
-    if identity.get("profile", profile) != profile:
-        raise LedgerOfOtherProfile(place, identity["profile"], profile)
+    if RESTORING in identity:
+        raise LedgerIncomplete(place, identity[RESTORING])
+    if identity.get("profile", wanted.profile) != wanted.profile:
+        raise LedgerOfOtherProfile(place, identity["profile"], wanted.profile)
+    head, found = newest_revision(), revision_of(connection)
+    if found == head:
+        return identity
+    require_known(place, found)
+    if not wanted.upgrade:
+        raise LedgerOutdated(place, found or "without a number", head)
+    return {}
+
+
+def identity_within(connection: Connection, place: str) -> dict[str, str] | None:
+    """What the ledger in a database says of itself; None where there is none and may be one.
+
+    Raises:
+        NotALedger: the database holds something else.
+    """
+    tables = set(inspect(connection).get_table_names())
+    if ledger_info.name in tables:
+        return _stored_identity(connection)
+    foreign = tables - {"alembic_version"}
+    if foreign:
+        raise NotALedger(place, f"it holds {len(foreign)} other tables")
+    return None
+
+
+def require_known(place: str, revision: str | None) -> None:
+    """Refuse a schema that this release has never heard of.
+
+    Raises:
+        LedgerFromNewerVersion: it was written by a newer release.
+    """
     script = ScriptDirectory.from_config(alembic_config())
-    head = str(script.get_current_head())
-    found = set(MigrationContext.configure(connection).get_current_heads())
-    unknown = found - {revision.revision for revision in script.walk_revisions()}
+    known = {entry.revision for entry in script.walk_revisions()}
+    unknown = set(revision.split(", ") if revision else ()) - known
     if unknown:
-        raise LedgerFromNewerVersion(place, ", ".join(sorted(unknown)), head)
-    return identity if found == {head} else {}
+        raise LedgerFromNewerVersion(place, ", ".join(sorted(unknown)), newest_revision())
 
 
 def _stored_identity(connection: Connection) -> dict[str, str]:

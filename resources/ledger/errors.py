@@ -72,6 +72,28 @@ class LedgerFromNewerVersion(LedgerError):
         )
 
 
+class LedgerOutdated(LedgerError):
+    """The schema was written by an earlier release, and nobody asked for an upgrade."""
+
+    def __init__(self, place: str, found: str, wanted: str) -> None:
+        super().__init__(
+            f"the ledger at {place} has schema {found}, and this release works with {wanted}. Stop "
+            "what works on it, make a backup with the release that it is of (`tallybook backup`, "
+            "or the database's own), and upgrade it with `tallybook migrate`."
+        )
+
+
+class LedgerIncomplete(LedgerError):
+    """A restore into the database was interrupted: something of the ledger may be missing."""
+
+    def __init__(self, place: str, backup: str) -> None:
+        super().__init__(
+            f"the restore of {backup} into {place} was not finished, so nothing may work on it. "
+            "Delete the state folder (and empty the database, where it is another), then restore "
+            "again."
+        )
+
+
 class LedgerOfOtherProfile(LedgerError):
     """A `dev` profile was pointed at a ledger that `prod` made."""
 

@@ -10,7 +10,7 @@ one in a report.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -93,10 +93,12 @@ class JournalVerdict:
     Attributes:
         chains: one verdict a chain, by name.
         orphans: membership rows whose move is not in the journal.
+        lost: the numbers that those rows give their moves, sorted.
     """
 
     chains: tuple[ChainVerdict, ...]
     orphans: int
+    lost: tuple[int, ...] = ()
 
     @property
     def holds(self) -> bool:
@@ -125,9 +127,18 @@ def verify_chain(connection: Connection, dialect: Dialect, chain: str) -> ChainV
     return _judge(chain, rows, found)
 
 
-def verify_all(connection: Connection, dialect: Dialect) -> JournalVerdict:
-    """Verify every chain in one pass over the membership table."""
-    found = _memberships(connection, dialect, None)
+def verify_all(
+    connection: Connection, dialect: Dialect, watch: Callable[[pl.DataFrame], None] | None = None
+) -> JournalVerdict:
+    """Verify every chain in one pass over the membership table.
+
+    Args:
+        connection: inside a transaction.
+        dialect: the database's own way to read.
+        watch: is shown every page of the membership table (record_no, move_no, in this order), so
+            that whoever asks more of it need not read it again.
+    """
+    found = _memberships(connection, dialect, None, watch)
     by_chain: dict[str, list[Mapping[str, Any]]] = {}
     for row in _rows(connection, None):
         by_chain.setdefault(row["chain"], []).append(row)
@@ -135,7 +146,22 @@ def verify_all(connection: Connection, dialect: Dialect) -> JournalVerdict:
     return JournalVerdict(
         chains=tuple(_judge(chain, by_chain[chain], found) for chain in sorted(by_chain)),
         orphans=sum(member.count for move_no, member in found.items() if move_no not in known),
+        lost=tuple(sorted(move_no for move_no in found if move_no not in known)),
     )
+
+
+def head_after(rows: Sequence[Mapping[str, Any]], count: int) -> str | None:
+    """The digest of a chain's `count`-th move, by its links; None where it has not so many.
+
+    Args:
+        rows: previous_digest and digest of the chain's moves, in any order.
+        count: 0 for the empty chain.
+    """
+    next_of = {row["previous_digest"]: row["digest"] for row in rows}
+    head: str | None = GENESIS
+    for _ in range(count):
+        head = None if head is None else next_of.get(head)
+    return head
 
 
 def _rows(connection: Connection, chain: str | None) -> list[Mapping[str, Any]]:
@@ -146,13 +172,18 @@ def _rows(connection: Connection, chain: str | None) -> list[Mapping[str, Any]]:
 
 
 def _memberships(
-    connection: Connection, dialect: Dialect, chain: str | None
+    connection: Connection,
+    dialect: Dialect,
+    chain: str | None,
+    watch: Callable[[pl.DataFrame], None] | None = None,
 ) -> dict[int, _Membership]:
     # In order of record_no each move meets its members as its digest wants them, so the digests
     # of all moves grow side by side and no set is ever held whole.
     counts: dict[int, int] = {}
     digests: dict[int, Any] = {}
     for page in _member_pages(connection, dialect, chain):
+        if watch is not None:
+            watch(page)
         grouped = page.group_by("move_no", maintain_order=True).agg("record_no")
         for move_no, members in zip(grouped["move_no"], grouped["record_no"], strict=True):
             counts[move_no] = counts.get(move_no, 0) + len(members)

@@ -35,6 +35,7 @@ from resources.ledger.schema import (
     renderings,
 )
 from resources.ledger.transitions import START
+from resources.spilled import Rows
 
 FIRST_ATTEMPT = "first"
 """The recovery path of an attempt that recovers nothing."""
@@ -98,7 +99,8 @@ class BatchPlan:
         rows: document_no, source_version_no, checksum, record_id, operation, replay_reason,
             request_digest, offset, length; in file order. For requests that leave the house also
             pages, pages_sent, tokens, redactions. For records that exist already also record_no,
-            state, ordinal, recovery_path, parent_attempt_no, parent_batch_no.
+            state, ordinal, recovery_path, parent_attempt_no, parent_batch_no. They may be in a
+            file: all of a manifest's at once may not fit into memory.
         mode: of this batch alone, None for the manifest's.
         endpoint: the provider's endpoint, None where there is none.
         input_tokens: of all its prompts, by estimate; None where nobody counts them.
@@ -108,7 +110,7 @@ class BatchPlan:
     batch_key: str
     request_artifact: str
     request_bytes: int
-    rows: pl.DataFrame
+    rows: Rows
     mode: str | None = None
     endpoint: str | None = None
     input_tokens: int | None = None
@@ -141,18 +143,12 @@ def next_manifest_id(ledger: Ledger, version_no: int, key: str) -> str:
 
 
 def version_records(ledger: Ledger, version_no: int) -> pl.DataFrame:
-    """Every record of a version: record_no, document_no, source_version_no, checksum."""
+    """Every record of a version: record_no, document_no, source_version_no."""
     with ledger.read() as connection:
         return ledger.dialect.fetch(
             connection,
-            "SELECT record_no, document_no, source_version_no, checksum FROM records "
-            "WHERE version_no = ?",
-            {
-                "record_no": pl.Int64,
-                "document_no": pl.Int64,
-                "source_version_no": pl.Int64,
-                "checksum": pl.String,
-            },
+            "SELECT record_no, document_no, source_version_no FROM records WHERE version_no = ?",
+            {"record_no": pl.Int64, "document_no": pl.Int64, "source_version_no": pl.Int64},
             (version_no,),
         )
 
@@ -242,7 +238,7 @@ def _store_batch(
     assert key is not None  # noqa: S101 - a single insert returns its key
     batch_no = int(key[0])
     index = pl.int_range(pl.len(), dtype=pl.Int64)
-    rows = batch.rows.with_columns(attempt_no=index + first_attempt)
+    rows = batch.rows.read().with_columns(attempt_no=index + first_attempt)
     again = "record_no" in rows.columns
     if not again:
         rows = rows.with_columns(

@@ -5,7 +5,7 @@ Belongs here: storing and finding parses. Does not belong here: parsing (`ingest
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import polars as pl
 from sqlalchemy import Connection, text
@@ -35,6 +35,8 @@ PARSE_SCHEMA = {
 }
 
 
+CHECKSUMS_A_QUERY = 25_000
+"""Contents that are asked for at once, as a list in one parameter."""
 MISSING_SCHEMA = {"source_no": pl.Int64, "source_version_no": pl.Int64}
 
 _UNPARSED = (
@@ -126,10 +128,21 @@ def store_parses(connection: Connection, ledger: Ledger, rows: pl.DataFrame) -> 
 
 
 def load_parses(ledger: Ledger, parser_key: str, columns: Sequence[str]) -> pl.DataFrame:
-    """These columns of every parse under `parser_key` of a document that is present."""
+    """These columns of every parse under `parser_key` of a document that is present.
+
+    All of them are in memory: for an archive of any size, `stream_parses`.
+    """
+    schema = {name: PARSE_SCHEMA[name] for name in columns}
+    return pl.concat([pl.DataFrame(schema=schema), *stream_parses(ledger, parser_key, columns)])
+
+
+def stream_parses(
+    ledger: Ledger, parser_key: str, columns: Sequence[str]
+) -> Iterator[pl.DataFrame]:
+    """What `load_parses` gives, some tens of thousands of rows at a time."""
     names = ", ".join(f"p.{name}" for name in columns)
     with ledger.read() as connection:
-        return ledger.dialect.fetch(
+        yield from ledger.dialect.stream(
             connection,
             f"SELECT {names} FROM parses p WHERE p.parser_key = ? AND p.checksum IN "  # noqa: S608
             "(SELECT v.checksum FROM source_entries e JOIN source_versions v "
@@ -137,3 +150,25 @@ def load_parses(ledger: Ledger, parser_key: str, columns: Sequence[str]) -> pl.D
             {name: PARSE_SCHEMA[name] for name in columns},
             (parser_key,),
         )
+
+
+def parses_of(
+    ledger: Ledger, parser_key: str, checksums: pl.Series, columns: Sequence[str]
+) -> pl.DataFrame:
+    """These columns of the parses of some contents, whether a document has them now or not."""
+    schema = {name: PARSE_SCHEMA[name] for name in columns}
+    names = ", ".join(f"p.{name}" for name in columns)
+    found = [pl.DataFrame(schema=schema)]
+    wanted = checksums.drop_nulls().unique().sort()
+    with ledger.read() as connection:
+        for start in range(0, wanted.len(), CHECKSUMS_A_QUERY):
+            found.append(
+                ledger.dialect.fetch(
+                    connection,
+                    f"SELECT {names} FROM ({ledger.dialect.texts_of_json}) s "  # noqa: S608
+                    "JOIN parses p ON p.checksum = s.value AND p.parser_key = ?",
+                    schema,
+                    (json_of_texts(wanted.slice(start, CHECKSUMS_A_QUERY)), parser_key),
+                )
+            )
+    return pl.concat(found)

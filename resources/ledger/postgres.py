@@ -12,7 +12,16 @@ from typing import Any, cast
 import polars as pl
 import psycopg
 from psycopg.adapt import Buffer, Loader
-from sqlalchemy import Connection, Engine, ExceptionContext, Table, create_engine, event, text
+from sqlalchemy import (
+    Connection,
+    Engine,
+    ExceptionContext,
+    Integer,
+    Table,
+    create_engine,
+    event,
+    text,
+)
 
 from resources.ledger.errors import (
     LedgerBusy,
@@ -31,6 +40,7 @@ from resources.ledger.frames import (
     frame_of,
     frame_of_chunks,
 )
+from resources.ledger.schema import metadata
 
 _TYPE: dict[type[pl.DataType], str] = {
     pl.Int64: "BIGINT",
@@ -58,6 +68,13 @@ _WITH_VALUES = (
     "parses",
     "replay_members",
     "reviews",
+)
+
+_OUR_TABLES = sorted([*metadata.tables, "archive_search", "alembic_version"])
+_BYTES_USED = text(
+    "SELECT COALESCE(SUM(pg_total_relation_size(c.oid)), 0) FROM pg_class c "
+    "WHERE c.relkind = 'r' AND c.relname = ANY(:names) AND c.relnamespace = "
+    "(SELECT relnamespace FROM pg_class WHERE oid = to_regclass('ledger_info'))"
 )
 
 
@@ -230,11 +247,35 @@ class PostgresDialect:
             text("SELECT pg_advisory_xact_lock(hashtextextended(:chain, 0))"), {"chain": chain}
         )
 
+    def bytes_used(self, connection: Connection) -> int:
+        """Our own tables alone: somebody else may use the same database, or even schema."""
+        return int(connection.execute(_BYTES_USED, {"names": _OUR_TABLES}).scalar_one())
+
+    def after_load(self, connection: Connection, tables: Sequence[Table]) -> None:
+        """A sequence does not see numbers that came in by COPY."""
+        for table in tables:
+            for column in table.primary_key.columns:
+                if isinstance(column.type, Integer):
+                    self._continue_numbers(connection, table.name, column.name)
+            connection.exec_driver_sql(f"ANALYZE {table.name}")
+
     def forget_deleted(self, engine: Engine) -> str | None:
         """Only its own administrator can rewrite tables at a time that suits everybody."""
         return (
             "PostgreSQL keeps what was deleted until its tables are written anew: run VACUUM FULL "
             f"{', '.join(_WITH_VALUES)}; its write-ahead log and backups end with their own age"
+        )
+
+    def _continue_numbers(self, connection: Connection, table: str, column: str) -> None:
+        """No-op for a column without a sequence, and for an empty table."""
+        connection.execute(
+            text(
+                "SELECT setval(s.name, n.highest) FROM "  # noqa: S608 - our own names
+                "(SELECT pg_get_serial_sequence(:table, :column) AS name) s, "
+                f"(SELECT MAX({column}) AS highest FROM {table}) n "
+                "WHERE s.name IS NOT NULL AND n.highest IS NOT NULL"
+            ),
+            {"table": table, "column": column},
         )
 
     def _copy(self, connection: Connection, table: str, frame: pl.DataFrame) -> None:

@@ -73,7 +73,7 @@ _NAMES: dict[Kind, tuple[tuple[str, str], ...]] = {
         ("staging_artifact", "late_answers"),
         ("places_artifact", "late_answers"),
     ),
-    "report": (("artifact", "reports"),),
+    "report": (("artifact", "reports"), ("page", "reports"), ("outcomes", "reports")),
 }
 
 

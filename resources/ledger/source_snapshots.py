@@ -7,6 +7,7 @@ present now. Does not belong here: listing a source (`resources/sources`), stori
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -224,16 +225,41 @@ def documents_of_entries(ledger: Ledger, numbers: pl.Series) -> pl.DataFrame:
 
 
 def present_documents(ledger: Ledger, workload: str) -> pl.DataFrame:
-    """Every document that a workload's sources hold now (`PRESENT_SCHEMA`), sorted by id."""
+    """Every document that a workload's sources hold now (`PRESENT_SCHEMA`), sorted by id.
+
+    All of them are in memory: for an archive of any size, `stream_present`.
+    """
+    empty = pl.DataFrame(schema=PRESENT_SCHEMA)
+    return pl.concat([empty, *stream_present(ledger, workload)]).sort("document_id")
+
+
+def stream_present(ledger: Ledger, workload: str) -> Iterator[pl.DataFrame]:
+    """What `present_documents` gives, in no order, some tens of thousands of rows at a time."""
+    with ledger.read() as connection:
+        yield from ledger.dialect.stream(
+            connection,
+            "SELECT d.document_no, d.document_id, e.source_version_no, v.checksum, e.size, "
+            f"e.excluded, e.detail {_PRESENT}",
+            PRESENT_SCHEMA,
+            (workload,),
+        )
+
+
+def count_present(ledger: Ledger, workload: str) -> int:
+    """How many documents a workload's sources hold now."""
     with ledger.read() as connection:
         return ledger.dialect.fetch(
             connection,
-            "SELECT d.document_no, d.document_id, e.source_version_no, v.checksum, e.size, "
-            "e.excluded, e.detail FROM source_entries e "
-            "JOIN documents d ON d.document_no = e.document_no "
-            "JOIN sources c ON c.source_no = d.source_no AND c.workload = ? "
-            "LEFT JOIN source_versions v ON v.source_version_no = e.source_version_no "
-            "WHERE e.to_snapshot IS NULL",
-            PRESENT_SCHEMA,
+            f"SELECT COUNT(*) {_PRESENT}",
+            {"documents": pl.Int64},
             (workload,),
-        ).sort("document_id")
+        ).item()
+
+
+_PRESENT = (
+    "FROM source_entries e "
+    "JOIN documents d ON d.document_no = e.document_no "
+    "JOIN sources c ON c.source_no = d.source_no AND c.workload = ? "
+    "LEFT JOIN source_versions v ON v.source_version_no = e.source_version_no "
+    "WHERE e.to_snapshot IS NULL"
+)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, cast
 
 import polars as pl
@@ -209,6 +210,21 @@ class SqliteDialect:
     def lock_chain(self, connection: Connection, chain: str) -> None:
         """Nothing to do: there is one writer at a time."""
 
+    def bytes_used(self, connection: Connection) -> int:
+        """The file and its write-ahead log; of a ledger in memory, its pages."""
+        driver = self._driver(connection)
+        file = next(
+            (path for _, name, path in driver.execute("PRAGMA database_list") if name == "main"), ""
+        )
+        if not file:
+            (pages,) = driver.execute("PRAGMA page_count").fetchone()
+            (size,) = driver.execute("PRAGMA page_size").fetchone()
+            return int(pages * size)
+        return sum(_size_of(Path(file + end)) for end in ("", "-wal", "-shm"))
+
+    def after_load(self, connection: Connection, tables: Sequence[Table]) -> None:
+        """Nothing to do: the next number is always one more than the highest."""
+
     def forget_deleted(self, engine: Engine) -> str | None:
         """Deleted text stays in free pages, in the index's old segments and in the log.
 
@@ -236,6 +252,14 @@ class SqliteDialect:
     @staticmethod
     def _driver(connection: Connection) -> sqlite3.Connection:
         return cast(sqlite3.Connection, cast(Any, connection.connection).driver_connection)
+
+
+def _size_of(file: Path) -> int:
+    """0 for a log that is not there: the last connection that closes takes it away."""
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:

@@ -244,7 +244,7 @@ def _work(order: dict[str, Any], tally: _Tally, begun: float) -> Ending:
 def _pass(context: Any, tally: _Tally, alone: bool) -> None:
     """Look at jobs, then every stage once, as a tick and a run do."""
     from pipeline_assets.accept.judge_batches import judge_batches
-    from pipeline_assets.account.report import build_report, store_report
+    from pipeline_assets.account.reconciliation.kept import keep_report
     from pipeline_assets.automation.pending import pending_versions
     from pipeline_assets.collect.collect_batches import collect_batches
     from pipeline_assets.ingest.parse_documents import parse_documents
@@ -271,7 +271,7 @@ def _pass(context: Any, tally: _Tally, alone: bool) -> None:
         lambda: collect_batches(context, open_version(context, key)),
         lambda: judge_batches(context, open_version(context, key)),
         lambda: publish_accepted(context, open_version(context, key)),
-        lambda: store_report(context, build_report(context, key)),
+        lambda: keep_report(context, key),
     ]
     if retries_exist():
         freeze_retries = importlib.import_module(RETRIES_MODULE).freeze_retries

@@ -15,6 +15,7 @@ import yaml
 
 from partitions import processing_version
 from pipeline_assets.accept.judge_batches import judge_batches
+from pipeline_assets.audit.run import audit
 from pipeline_assets.collect.collect_batches import collect_batches
 from pipeline_assets.collect.evidence import Verified, reconcile_batch
 from pipeline_assets.prepare.freeze import freeze_manifest
@@ -22,6 +23,7 @@ from pipeline_assets.prepare.retries import RetryReport, freeze_retries
 from pipeline_assets.publish.publish_accepted import publish_accepted
 from pipeline_assets.recovery.retry import LONGEST_DELAY
 from pipeline_assets.versions import open_version
+from resources.context import Context
 from resources.contracts import MANIFEST, read_frame
 from resources.ledger.batches import COMPLETE, find_batches
 from tests.integration.stages.support import Shop
@@ -104,6 +106,14 @@ def check_three_facts(walk: ProviderWalk) -> None:
     _every_manifest_id_has_one_disposition(walk)
     _every_accepted_output_passes_the_schema(walk)
     _replaying_writes_nothing(walk)
+    the_audit_finds_nothing(walk.context)
+
+
+def the_audit_finds_nothing(context: Context) -> None:
+    """Whatever happened: all that is stored fits together, down to the last hash."""
+    report = audit(context)
+    assert report.findings == ()
+    assert report.left_out == ()
 
 
 def paid(walk: ProviderWalk) -> dict[str, int]:

@@ -120,12 +120,20 @@ def is_newest_first(times: Sequence[float]) -> bool:
 def is_of(batch: Batch, intent: Intent) -> bool:
     """Return whether a batch was created for an intent: by its metadata, else by its input file.
 
-    A batch that names another intent is that one's, whatever file it reads.
+    A batch that names another intent is that one's, whatever file it reads. But one that names a
+    later intent of ours than this one was made by what this ledger has forgotten, being restored
+    from a backup: it is the same requests, and they are paid.
     """
     named = (batch.metadata or {}).get(INTENT_KEY)
     if named:
-        return named == intent.intent_id
+        return named == intent.intent_id or _is_later(named, intent)
     return bool(intent.input_ref) and batch.input_file_id == intent.input_ref
+
+
+def _is_later(named: str, intent: Intent) -> bool:
+    key, _, number = named.rpartition("-")
+    own = intent.intent_id.rpartition("-")[2]
+    return key == intent.batch_key and number.isdecimal() and int(number) > int(own)
 
 
 def _result_files(batch: Batch) -> tuple[RemoteFile, ...]:

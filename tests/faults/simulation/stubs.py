@@ -37,6 +37,7 @@ from resources.ledger.manifests import BatchPlan, ManifestChanged, ManifestDiges
 from resources.providers.capabilities import find_capability
 from resources.providers.port import BatchClient, RemoteFile
 from resources.record_ids import batch_key, custom_id, reference
+from resources.spilled import rows_of
 from tests.faults.simulation.memory import MemoryStore
 from tests.faults.simulation.provider import ENDPOINT, MODEL, NAME, Client, Reader, request_line
 
@@ -164,7 +165,7 @@ def batch_of(
         offset=pl.Series([sum(len(line) + 1 for line in lines[:i]) for i in range(len(lines))]),
         length=pl.Series([len(line) for line in lines]),
     )
-    return BatchPlan(ordinal, key, stored.digest, stored.size, made)
+    return BatchPlan(ordinal, key, stored.digest, stored.size, rows_of(made))
 
 
 def fetch_file(

@@ -413,7 +413,7 @@ FREEZING = [
     for name in (
         "due_retries",
         "next_manifest_id",
-        "load_parses",
+        "parses_of",
         "frozen_bodies",
         "store_frame",
         "store_manifest",

@@ -9,7 +9,8 @@ from sqlalchemy import Connection
 from partitions.processing_version import MalformedVersionKey
 from pipeline_assets.account.export import export_entries
 from pipeline_assets.account.integrity import diagnose
-from pipeline_assets.account.report import build_report, store_report
+from pipeline_assets.account.reconciliation.kept import keep_report
+from pipeline_assets.account.report import build_report
 from pipeline_assets.account.standing import count_standings
 from pipeline_assets.account.violations import find_violations
 from pipeline_assets.known_version import VersionNeverUsed, known_version, parser_key_of
@@ -177,15 +178,15 @@ def test_damage_is_told(damage: str, said: str, read_archive: Archive, undone: C
 def test_a_report_is_kept_once_until_something_changes(archive: Archive) -> None:
     context = archive.context
     first = build_report(context, KEY)
-    assert store_report(context, first)
+    assert keep_report(context, KEY).is_new
     archive.clock.advance(60)
     later = build_report(context, KEY)
     assert later.made_at != first.made_at
     assert later.content_digest == first.content_digest
-    assert not store_report(context, later)
+    assert not keep_report(context, KEY).is_new
     archive.write("new.txt", manual("Wall Heater", "WH-5"))
     archive.process()
-    assert store_report(context, build_report(context, KEY))
+    assert keep_report(context, KEY).is_new
 
 
 def test_the_journal_s_heads_are_digested(archive: Archive) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeline_assets.account.standing import Standings
-from pipeline_assets.account.status import status, what_waits, work_mark
+from pipeline_assets.account.status import all_versions, status, what_waits, work_mark
 from pipeline_assets.publish.rollback import rollback_version
 from pipeline_assets.recovery.holds import HoldKind, hold
 from pipeline_assets.submit.submit_batches import submit_batches
@@ -181,3 +181,34 @@ def test_what_the_archive_shows_is_told_beside_what_was_published(fresh_archive:
     after = status(context, KEY)
     assert (after.states["published"], after.shown) == (2, 0)
     assert after.as_json()["shown"] == 0
+
+
+def test_what_was_added_up_belongs_to_the_states(read_archive: Archive) -> None:
+    now = status(read_archive.context, KEY)
+    assert (now.accepted, now.dead_letters, now.active_attempts) == (0, 0, 0)
+    assert now.review_backlog == now.ages.reviews.count == now.states["awaiting_review"] == 1
+    publication = now.publication
+    assert (publication.published, publication.shown, publication.shown_former) == (2, 2, 0)
+    assert publication.share == 1.0
+    assert (now.next_poll, now.retries_due, now.ready) == (None, 0, None)
+    assert [(wait.what, wait.who) for wait in now.waits] == [("awaiting_review", "reviewer")]
+
+
+def test_a_document_that_changed_is_shown_and_not_published(fresh_archive: Archive) -> None:
+    fresh_archive.process()
+    fresh_archive.write("pump-wp-100.txt", "another text")
+    fresh_archive.scan()
+    publication = status(fresh_archive.context, KEY).publication
+    assert (publication.published, publication.shown, publication.shown_former) == (1, 2, 1)
+
+
+def test_a_line_of_every_version(archive: Archive) -> None:
+    (line,) = all_versions(archive.context)
+    now = status(archive.context, KEY)
+    assert (line.processing_version, line.state, line.held_for) == (KEY, "active", None)
+    assert (line.published, line.shown, line.awaiting_review) == (2, 2, 1)
+    assert (line.waiting, line.done) == (len(now.waiting), now.done)
+    assert hold(archive.context, archive.version().version_no, "quota", "told by the test")
+    (held,) = all_versions(archive.context)
+    assert (held.held_for, held.reason, held.ends) == ("quota", "told by the test", "by command")
+    assert held.since is not None

@@ -507,14 +507,17 @@ def test_counts_that_are_partly_missing() -> None:
 @pytest.mark.parametrize(
     ("metadata", "file", "expected"),
     [
-        pytest.param({"tallybook_intent": "b-1"}, "x", True, id="metadata"),
-        pytest.param({"tallybook_intent": "b-2"}, "f", False, id="another-intent-of-this-file"),
+        pytest.param({"tallybook_intent": "b-2"}, "x", True, id="metadata"),
+        pytest.param({"tallybook_intent": "b-1"}, "f", False, id="an-earlier-intent-of-this-file"),
+        pytest.param({"tallybook_intent": "b-10"}, "x", True, id="a-later-one-that-was-forgotten"),
+        pytest.param({"tallybook_intent": "c-3"}, "f", False, id="another-batch-of-this-file"),
+        pytest.param({"tallybook_intent": "b-x"}, "f", False, id="no-intent-of-ours"),
         pytest.param(None, "f", True, id="file"),
         pytest.param({}, "x", False, id="neither"),
     ],
 )
 def test_whose_job_it_is(metadata: dict[str, Any] | None, file: str, expected: bool) -> None:
-    intent = Intent("b-1", "b", "m", 1, FrozenClock()(), "f")
+    intent = Intent("b-2", "b", "m", 1, FrozenClock()(), "f")
     assert (
         is_of(Batch("j", "validating", input_file_id=file, metadata=metadata), intent) is expected
     )

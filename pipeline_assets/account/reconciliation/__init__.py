@@ -1,0 +1,1 @@
+"""The reconciliation report in full: facts, outcomes, page, baseline, keeping and closing."""

@@ -1,0 +1,1 @@
+"""Audit: proof from stored evidence alone; no provider is asked and nothing is mended."""

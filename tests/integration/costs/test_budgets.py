@@ -1,0 +1,225 @@
+"""Budgets stop work before they are passed: nothing is sent that could cost too much."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from pipeline_assets.costs import spent
+from pipeline_assets.costs.account import cost_account
+from pipeline_assets.costs.listing import attempt_costs
+from pipeline_assets.online_calls.online import answer_batch
+from pipeline_assets.recovery.holds import Hold, hold_of, release
+from pipeline_assets.versions import open_version
+from resources.providers.prices import Rates
+from tests.support.emulator import RunningEmulator
+from tests.support.provider_walk import ProviderWalk, provider_walk
+from tests.support.recovery_walk import freeze_due, spec_like
+
+ANSWER = 4_000
+"""Tokens that the packaged spec allows an answer."""
+READ, WRITTEN = Decimal("0.125"), Decimal("1")
+"""US dollars a million tokens of gpt-5-mini in a batch."""
+MILLIONTH = Decimal("0.000001")
+
+
+@contextmanager
+def walk_of(
+    emulator: RunningEmulator, folder: Path, monkeypatch: pytest.MonkeyPatch, batch_records: int
+) -> Iterator[ProviderWalk]:
+    specs = spec_like(
+        "manuals-openai-batch-1", folder / "specs", "dear-openai-1", batch_records=batch_records
+    )
+    with provider_walk(
+        emulator, "openai", folder, monkeypatch, 4, specs=specs, key="dear-openai-1"
+    ) as walk:
+        yield walk
+
+
+def held(walk: ProviderWalk) -> Hold | None:
+    with walk.context.ledger.read() as connection:
+        return hold_of(connection, number(walk))
+
+
+def number(walk: ProviderWalk) -> int:
+    return open_version(walk.context, walk.key).version_no
+
+
+def cost(walk: ProviderWalk) -> Decimal:
+    found = spent(walk.context, number(walk))
+    assert found is not None
+    return found
+
+
+def at_most(walk: ProviderWalk, batches: int = 1) -> Decimal:
+    """What the next batches may cost, worked out from their rows alone."""
+    jobs = walk.jobs("prepared")[:batches]
+    assert len(jobs) == batches
+    read = sum(job.input_tokens or 0 for job in jobs)
+    written = sum(job.expected_records for job in jobs) * ANSWER
+    return (read * READ + written * WRITTEN) / 1_000_000
+
+
+def up(amount: Decimal) -> Decimal:
+    """Rounded up to what a setting can say."""
+    return amount.quantize(MILLIONTH, rounding="ROUND_CEILING")
+
+
+def test_a_budget_that_is_just_enough(
+    emulator: RunningEmulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with walk_of(emulator, tmp_path, monkeypatch, 4) as walk:
+        walk.pass_canary()
+        limit = up(cost(walk) + at_most(walk))
+        walk.set_operating("budget_usd", format(limit - MILLIONTH, "f"))
+        report = walk.step().submit
+        assert report.batches == 0
+        assert walk.jobs("prepared"), "nothing was sent"
+        assert walk.executed() == {}
+        found = held(walk)
+        assert found is not None
+        assert found.kind == "budget"
+        assert "tallybook settings set budget_usd" in found.reason
+        assert "tallybook release" in found.reason
+        assert "budget" in walk.alerts()
+        release(walk.context, number(walk), None, "once more")
+        walk.step()
+        assert held(walk) is not None, "a release alone allows nothing"
+        walk.set_operating("budget_usd", format(limit, "f"))
+        release(walk.context, number(walk), None, "the budget was raised")
+        assert "budget" not in walk.alerts()
+        walk.settle()
+        assert walk.published() == walk.titles
+        assert cost(walk) <= limit
+        walk.check_sound()
+
+
+def test_batches_in_flight_count_as_dear_as_they_may_be(
+    emulator: RunningEmulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with walk_of(emulator, tmp_path, monkeypatch, 2) as walk:
+        walk.pass_canary()
+        limit = up(cost(walk) + at_most(walk, 2)) - 2 * MILLIONTH
+        walk.set_operating("budget_usd", format(limit, "f"))
+        assert walk.step().submit.batches == 1
+        assert len(walk.jobs("prepared")) == 1
+        found = held(walk)
+        assert found is not None
+        assert "what is under way may cost up to" in found.reason
+        walk.settle()
+        assert len(walk.jobs("prepared")) == 1, "what is under way goes on, nothing else"
+        release(walk.context, number(walk), None, "the first batch is back, and was cheap")
+        walk.settle()
+        assert walk.published() == walk.titles
+        assert cost(walk) <= limit
+
+
+def test_a_canary_is_of_the_budget_too(
+    emulator: RunningEmulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with walk_of(emulator, tmp_path, monkeypatch, 4) as walk:
+        walk.set_operating("budget_usd", "0.0001")
+        report = walk.step().submit
+        assert report.batches == 0
+        assert not walk.world.executed["openai"]
+        found = held(walk)
+        assert found is not None
+        assert found.kind == "budget"
+        walk.set_operating("budget_usd", "5")
+        release(walk.context, number(walk), None, "raised")
+        walk.pass_canary()
+        walk.settle()
+        assert walk.published() == walk.titles
+
+
+def test_an_unknown_price_is_not_nought(
+    emulator: RunningEmulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with walk_of(emulator, tmp_path, monkeypatch, 4) as walk:
+        walk.pass_canary()
+        walk.set_operating("budget_usd", "1000")
+        with monkeypatch.context() as patched:
+            patched.setattr(
+                "pipeline_assets.costs.rates.rates_of",
+                lambda *_: Rates("unknown", "a list", "nobody sells it"),
+            )
+            assert walk.step().submit.batches == 0
+            found = held(walk)
+        assert found is not None
+        assert "not known" in found.reason
+        assert walk.jobs("prepared")
+
+
+def test_without_a_budget_nothing_is_added_up(
+    emulator: RunningEmulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def must_not(*_: object) -> None:
+        raise AssertionError("asked what was spent")
+
+    with walk_of(emulator, tmp_path, monkeypatch, 4) as walk:
+        walk.pass_canary()
+        monkeypatch.setattr("pipeline_assets.costs.gate.so_far", must_not)
+        monkeypatch.setattr("pipeline_assets.costs.gate.jobs_of_version", must_not)
+        monkeypatch.setattr("pipeline_assets.costs.gate.elapsed_of", must_not)
+        assert walk.step().submit.batches == 1
+
+
+def test_the_budget_of_hours(
+    emulator: RunningEmulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with walk_of(emulator, tmp_path, monkeypatch, 4) as walk:
+        walk.pass_canary()
+        walk.set_operating("budget_hours", "2")
+        walk.plant("row", "status_zero")
+        walk.settle()
+        walk.advance(3 * 3600)
+        freeze_due(walk)
+        assert walk.step().submit.batches == 0
+        found = held(walk)
+        assert found is not None
+        assert "hours ago" in found.reason
+        walk.set_operating("budget_hours", "500")
+        release(walk.context, number(walk), None, "raised")
+        walk.settle()
+        assert walk.published() == walk.titles
+
+
+def test_online_calls_stop_before_the_group_that_could_pass_it(
+    emulator: RunningEmulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Groups of two: the first fits, the second could pass the budget and is not called."""
+    key = "manuals-openai-online-1"
+    with provider_walk(emulator, "openai", tmp_path, monkeypatch, 4, key=key) as walk:
+        in_groups_of(monkeypatch, 2)
+        # The canary may cost up to 0.066 and a group up to 0.017, at the full price.
+        walk.set_operating("budget_usd", "0.09")
+        walk.step()
+        (job,) = walk.jobs()
+        assert job.state == "running"
+        found = held(walk)
+        assert found is not None
+        assert found.kind == "budget"
+        ran = len(walk.executed())
+        account = cost_account(walk.context, walk.key)
+        assert account.unknown["not_settled"] == 4
+        walk.set_operating("budget_usd", "5")
+        release(walk.context, number(walk), None, "raised")
+        walk.advance(120)
+        walk.settle()
+        assert walk.published() == walk.titles
+        assert ran < len(walk.executed())
+        assert set(walk.executed().values()) == {1}, "what was answered is kept"
+        assert cost(walk) == sum(row.usd for row in attempt_costs(walk.context, walk.key))
+
+
+def in_groups_of(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    """Online calls in groups of so many rows."""
+    monkeypatch.setattr(
+        "pipeline_assets.submit.answer_online.answer_batch",
+        partial(answer_batch, group_rows=rows),
+    )
