@@ -2,21 +2,42 @@
 
 Belongs here: a place for every page that has commands. Does not belong here: typing them
 (`walk.py`).
+
+Every place is a copy of the project at one and the same path, so that a state folder that was made
+once can be put back: ledgers hold the paths of their sources.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import random
+import shlex
+import shutil
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from unittest.mock import patch
 
-from tests.documentation.walk import REPOSITORY, copy_project
-from tests.support.emulator import running_emulator
+import yaml
+from sqlalchemy.engine import make_url
+
+from resources.context import open_context
+from resources.settings import load_settings
+from tests.documentation.walk import copy_project
+from tests.provider_emulator.environment import ANTHROPIC_KEY, OPENAI_KEY
+from tests.support.alert_receivers import webhook_receiver
+from tests.support.emulator import RunningEmulator, running_emulator
 from tests.support.messy_run import KEY, messy_run
+from tests.support.postgres import fresh_database, postgres_server
+from tests.support.provider_walk import ProviderWalk
+
+EARLIER, NEWEST = "manuals-baseline-1", "manuals-baseline-2"
+FINE = {0, 3}
+"""Exit statuses of a run that did what it should."""
 
 
 @dataclass(frozen=True)
@@ -26,52 +47,311 @@ class Place:
     Attributes:
         folder: a copy of the project.
         variables: settings and keys.
-        words: what stands for the words that a reader replaces.
+        words: what stands for the words and examples that a reader replaces; text of a shell, so
+            it may be a command whose output is meant.
     """
 
     folder: Path
     variables: dict[str, str] = field(default_factory=dict)
     words: dict[str, str] = field(default_factory=dict)
 
+    def but(self, *, variables: dict[str, str] | None = None, **words: str) -> Place:
+        """The same place with more variables and words; `_` in a word's name stands for `-`."""
+        more = {name.replace("_", "-"): meant for name, meant in words.items()}
+        return replace(
+            self, variables=self.variables | (variables or {}), words=self.words | more
+        )
 
-@contextmanager
-def fresh(folder: Path) -> Iterator[Place]:
-    """A clone in which nothing was processed."""
-    yield Place(copy_project(folder / "tallybook"))
+
+MakePlace = Callable[["Builder", ExitStack], Place]
 
 
-@contextmanager
-def sample(folder: Path) -> Iterator[Place]:
-    """A clone in which the sample manuals were processed."""
-    project = copy_project(folder / "tallybook")
+class Builder:
+    """Makes places below one folder, one at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.project = folder / "tallybook"
+
+    def fresh(self) -> Place:
+        """A clone in which nothing was processed."""
+        self._clear()
+        return Place(copy_project(self.project))
+
+    def sample(self) -> Place:
+        """A clone in which the sample manuals were processed, under two versions."""
+        kept = self._folder / "kept"
+        if not kept.exists():
+            place = self.fresh()
+            for version in (EARLIER, NEWEST):
+                run_here(place, "run", "--version", version)
+            shutil.copytree(self.project, kept, symlinks=True)
+            return place
+        self._clear()
+        shutil.copytree(kept, self.project, symlinks=True)
+        return Place(self.project)
+
+    def messy(self, stack: ExitStack) -> Place:
+        """A clone whose state has everything that can go wrong, with its provider still there."""
+        place = self.fresh()
+        emulator = emulated(stack)
+        shop = self._folder / "shop"
+        shutil.rmtree(shop, ignore_errors=True)
+        with messy_run(emulator, shop) as run:
+            settings = run.settings
+        return place.but(
+            variables=emulator.environment()
+            | {
+                "TALLYBOOK_STATE": str(settings.state_folder),
+                "TALLYBOOK_SOURCE": str(settings.source_folder),
+                "TALLYBOOK_SOURCE_NAME": settings.source_name,
+                "TALLYBOOK_SPECS": str(shop / "specs"),
+                "TALLYBOOK_VERSION": KEY,
+                "TALLYBOOK_PARSER_WORKERS": "1",
+            },
+            DOCUMENT=shlex.quote("shop/line-1/manual 01.txt"),
+        )
+
+    def _clear(self) -> None:
+        shutil.rmtree(self.project, ignore_errors=True)
+
+
+def run_here(place: Place, *words: str) -> str:
+    """Run a command in a place; what it printed.
+
+    Raises:
+        AssertionError: it failed.
+    """
     done = subprocess.run(
-        [project / ".venv" / "bin" / "tallybook", "run"],
-        cwd=project,
-        env={**os.environ, "TALLYBOOK_STATE": str(project / "data" / "state")},
+        [str(place.folder / ".venv" / "bin" / "tallybook"), *words],
+        cwd=place.folder,
+        env={**os.environ, **place.variables},
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 3, done.stdout + done.stderr
-    yield Place(project)
+    assert done.returncode in FINE, done.stdout + done.stderr
+    return done.stdout
+
+
+def emulated(stack: ExitStack) -> RunningEmulator:
+    """Emulated providers, until the place is left; this process asks them too."""
+    emulator = stack.enter_context(running_emulator())
+    stack.enter_context(patch.dict(os.environ, emulator.environment()))
+    return emulator
+
+
+def answered(emulator: RunningEmulator, place: Place, provider: str, key: str) -> None:
+    """Process the place's documents under a version of a provider, on the emulator's clock."""
+    settings = load_settings(
+        state=place.folder / "data" / "state",
+        sources=place.folder / "sources.yaml",
+        version=key,
+        parser_workers=1,
+    )
+    clock = emulator.world.clock.now
+    with open_context(settings, clock=clock, rng=random.Random(1)) as context:
+        walk = ProviderWalk(emulator.world, provider, key, context, {})
+        walk.prepare()
+        walk.pass_canary()
+        walk.settle()
+
+
+def first(listing: str, key: str, *patterns: str) -> str:
+    """A word's meaning: what a listing says first, when the command is typed."""
+    wanted = " ".join(shlex.quote(pattern) for pattern in patterns)
+    return f"$(tallybook {listing} --json | pick {key} {wanted})"
+
+
+def _sample(builder: Builder, _: ExitStack) -> Place:
+    return builder.sample().but(DOCUMENT="manuals/dosing-pump-dp-200.pdf", KEY=NEWEST)
+
+
+def _readme(builder: Builder, stack: ExitStack) -> Place:
+    place = builder.sample()
+    emulator = emulated(stack)
+    place = place.but(variables=emulator.environment())
+    answered(emulator, place, "openai", "manuals-openai-batch-3")
+    mine = place.folder / "mine"
+    (mine / "my-manuals").mkdir(parents=True)
+    manuals = place.folder / "data" / "manuals"
+    for name in ("dosing-pump-dp-200.pdf", "label-printers-lp-310-lp-320-lp-330.pdf"):
+        shutil.copy2(manuals / name, mine / "my-manuals" / name)
+    (mine / "my-manuals" / "dosing-pump-dp-200.pdf").rename(mine / "my-manuals" / "pump.pdf")
+    (manuals / "horno-hc-30.html").rename(manuals / "pump.html")
+    return place.but(
+        DOCUMENT="manuals/horno-hc-30.html", MY_KEY=OPENAI_KEY, TIME=_now()
+    ).but(**{"/data": str(mine)})
+
+
+def _first_run(builder: Builder, _: ExitStack) -> Place:
+    place = builder.fresh()
+    mine = place.folder / "my"
+    shutil.copytree(place.folder / "data" / "manuals" / "scans", mine / "scans")
+    return place.but(
+        REVIEW=first("review list", "review_no"), MY_DOCUMENTS="my/scans", MY_STATE="my/state"
+    )
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _audit(builder: Builder, stack: ExitStack) -> Place:
+    return _sample(builder, stack).but(ROOT="$(pick root < proof.json)")
+
+
+def _backup(builder: Builder, stack: ExitStack) -> Place:
+    return _sample(builder, stack).but(BACKUPS="backups", NEW="restored")
+
+
+def _live_canary(builder: Builder, stack: ExitStack) -> Place:
+    return _sample(builder, stack).but(PROOF=f"data/state/proofs/{NEWEST}-1")
+
+
+def _outlets(builder: Builder, stack: ExitStack) -> Place:
+    return _sample(builder, stack).but(A=EARLIER, B=NEWEST, TIME=_now())
+
+
+def _pilot(builder: Builder, stack: ExitStack) -> Place:
+    place = _sample(builder, stack)
+    lines = (place.folder / "data" / "truth.jsonl").read_text(encoding="utf-8").splitlines()
+    known = [json.loads(line) for line in lines]
+    truth = [each | {"document_id": f"manuals/{each['file']}"} for each in known]
+    (place.folder / "truth.jsonl").write_text(
+        "".join(f"{json.dumps(each)}\n" for each in truth), encoding="utf-8"
+    )
+    return place.but(PILOT=first("pilot list", "pilot_id")).but(
+        **{"TRUTH.jsonl": "truth.jsonl", "PAGE.html": "page.html"}
+    )
+
+
+def _traces(builder: Builder, stack: ExitStack) -> Place:
+    place = builder.fresh().but(
+        variables={"TALLYBOOK_TRACES": "file", "TALLYBOOK_TRACE_SHARE": "1"},
+        RECORD="manuals/dosing-pump-dp-200.pdf",
+    )
+    run_here(place, "run")
+    return place
+
+
+def _fresh(builder: Builder, _: ExitStack) -> Place:
+    return builder.fresh()
+
+
+def _providers(builder: Builder, stack: ExitStack) -> Place:
+    return builder.fresh().but(MY_KEY=ANTHROPIC_KEY)
+
+
+def _postgresql(builder: Builder, stack: ExitStack) -> Place:
+    server = stack.enter_context(postgres_server())
+    url = stack.enter_context(fresh_database(server))
+    place = builder.fresh()
+    (place.folder / "metrics").mkdir()
+    plain = make_url(str(url)).set(drivername="postgresql", password=None)
+    text = plain.render_as_string(hide_password=False)
+    return place.but(
+        variables={"PGPASSWORD": url.password or ""},
+        LEDGER_URL=shlex.quote(text),
+        LEDGER_DATABASE=shlex.quote(text),
+        FOLDER="metrics",
+    )
+
+
+def _messy(builder: Builder, stack: ExitStack) -> Place:
+    return builder.messy(stack).but(
+        KEY=KEY,
+        BATCH=first("batch list --all", "id", "kind=batch", "state=completed*"),
+        RUNNING=first("batch list", "id", "kind=batch", "state=submitted"),
+        QUARANTINED=first("batch list", "id", "state=quarantined"),
+        DEAD=first("dead-letter list", "document_id"),
+        SUBJECT=first("alerts list", "subject"),
+        REVIEW=first("review list --kind findings", "review_no"),
+        REVISION=first("review list --kind findings", "revision"),
+        SAMPLED=first("review list --kind quality_sample", "review_no"),
+        WRONG_VERSION=KEY,
+        EARLIER_VERSION="manuals-baseline-2",
+        HELD_VERSION=KEY,
+    )
+
+
+def _alerts(builder: Builder, stack: ExitStack) -> Place:
+    receiver = stack.enter_context(webhook_receiver())
+    return _messy(builder, stack).but(variables={"TALLYBOOK_ALERT_WEBHOOK_URL": receiver.url})
+
+
+def _replay(builder: Builder, stack: ExitStack) -> Place:
+    place = _sample(builder, stack)
+    emulator = emulated(stack)
+    answered(emulator, place, "openai", "manuals-openai-batch-3")
+    return place.but(variables=emulator.environment())
+
+
+def _sources(builder: Builder, _: ExitStack) -> Place:
+    """A source that asks for approval, and a queue of events with one that cannot be used."""
+    place = builder.fresh()
+    declared = yaml.safe_load((place.folder / "sources.yaml").read_text(encoding="utf-8"))
+    manuals = {"kind": "folder", "workload": "equipment_manuals"}
+    declared["sources"] |= {
+        "inbox": manuals | {"path": "inbox", "approval": True},
+        "drop": {
+            "kind": "queue",
+            "workload": "equipment_manuals",
+            "transport": "folder",
+            "path": "events",
+            "documents": {"kind": "folder", "path": "incoming"},
+        },
+    }
+    (place.folder / "sources.yaml").write_text(yaml.safe_dump(declared), encoding="utf-8")
+    text = (place.folder / "data" / "manuals" / "vesy-lv-600.txt").read_text(encoding="utf-8")
+    for folder in ("inbox", "incoming", "events"):
+        (place.folder / folder).mkdir()
+    for name in ("inbox/a.txt", "inbox/b.txt", "inbox/c.txt", "inbox/d.txt", "incoming/e.txt"):
+        (place.folder / name).write_text(f"{name}\n{text}", encoding="utf-8")
+    (place.folder / "events" / "1.json").write_text('{"document": "e.txt"}')
+    for number in (2, 3):
+        (place.folder / "events" / f"{number}.json").write_text('{"document": "../x.txt"}')
+    (place.folder / "list.txt").write_text("inbox/d.txt\n", encoding="utf-8")
+    return place.but(EVENT=first("sources events", "event_no"))
+
+
+PLACES: dict[str, MakePlace] = {
+    "README.md": _readme,
+    "acceptance.md": _fresh,
+    "alerts.md": _alerts,
+    "audit.md": _audit,
+    "automation.md": _sample,
+    "backup.md": _backup,
+    "costs.md": _messy,
+    "first-run.md": _first_run,
+    "live-canary.md": _live_canary,
+    "metrics.md": _sample,
+    "outlets.md": _outlets,
+    "pilot.md": _pilot,
+    "postgresql.md": _postgresql,
+    "provenance.md": _sample,
+    "providers.md": _providers,
+    "publication.md": _sample,
+    "quality.md": _messy,
+    "recovery.md": _messy,
+    "replay.md": _replay,
+    "report.md": _sample,
+    "retention.md": _messy,
+    "review.md": _messy,
+    "runbook.md": _messy,
+    "selection.md": _sample,
+    "simulation.md": _fresh,
+    "sources.md": _sources,
+    "status.md": _sample,
+    "traces.md": _traces,
+    "workloads.md": _fresh,
+}
+"""Page → the place that its commands are typed in."""
 
 
 @contextmanager
-def messy(folder: Path) -> Iterator[Place]:
-    """A clone whose state has everything that can go wrong, with its provider still there."""
-    project = copy_project(folder / "tallybook")
-    with running_emulator() as emulator, patch.dict(os.environ, emulator.environment()):
-        with messy_run(emulator, folder / "shop") as run:
-            settings = run.settings
-        variables = emulator.environment() | {
-            "TALLYBOOK_STATE": str(settings.state_folder),
-            "TALLYBOOK_SOURCE": str(settings.source_folder),
-            "TALLYBOOK_SOURCE_NAME": settings.source_name,
-            "TALLYBOOK_SPECS": str(folder / "shop" / "specs"),
-            "TALLYBOOK_VERSION": KEY,
-            "TALLYBOOK_PARSER_WORKERS": "1",
-        }
-        yield Place(project, variables)
-
-
-assert REPOSITORY.is_dir()
+def place_of(page: str, builder: Builder) -> Iterator[Place]:
+    """The place of a page, as long as the block runs."""
+    with ExitStack() as stack:
+        yield PLACES[page](builder, stack)

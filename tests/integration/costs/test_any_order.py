@@ -1,7 +1,7 @@
 """Whatever is answered, collected and repeated, in any order: each attempt is charged once.
 
-The sum over attempts is what the ledger says, and repeating a step charges nothing. What must have been charged is worked out from the lines that the provider wrote, not from the
-ledger.
+The sum over attempts is what the ledger says, and repeating a step charges nothing. What must have
+been charged is worked out from the lines that the provider wrote, not from the ledger.
 """
 
 from __future__ import annotations

@@ -362,8 +362,10 @@ def test_what_an_operator_cancelled_at_the_provider_stays_so(walk: ProviderWalk)
 
 def test_the_budget_of_money(walk: ProviderWalk) -> None:
     """The first job has cost more than all may: it is not followed by another."""
-    walk.set_operating("budget_usd", "0.0001")
     walk.plant("row", "status_zero")
+    walk.step()
+    # Lowered while the job is out: before that it would have stopped the job itself.
+    walk.set_operating("budget_usd", "0.0001")
     walk.settle()
     assert hold_kind(walk) == "budget"
     assert walk.states()["shop/d0.txt"] == "retry_wait"

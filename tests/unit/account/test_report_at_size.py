@@ -13,7 +13,7 @@ from tests.support.command import REPOSITORY, environment
 
 RECORDS = 200_000
 MOST_MORE_MB = 200
-"""On top of what the process held before: numbers of subjects, a shard, and the allocator's slack."""
+"""On top of what the process held before: numbers of subjects, a shard, the allocator's slack."""
 
 
 @pytest.mark.slow
