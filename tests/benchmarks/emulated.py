@@ -232,7 +232,7 @@ def account(context: Context) -> dict[str, Any]:
         "peaks": watch.peaks,
         "counts": _states(context, version),
         "findings": len(found.findings),
-        "holds": kept.report.invariant_holds,
+        "holds": kept.report.account.invariant_holds,
     }
 
 

@@ -126,7 +126,8 @@ def numbers_of(result: dg.ExecuteInProcessResult, name: str) -> dict[str, object
     return {
         key: value
         for key, value in metadata_of(result, name).items()
-        if isinstance(value, int | dict) and not key.startswith(("seconds", "oldest", "tallybook"))
+        if isinstance(value, int | dict)
+        and not key.startswith(("seconds", "oldest", "tallybook", "disk"))
     }
 
 
