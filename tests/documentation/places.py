@@ -276,6 +276,11 @@ def _messy(builder: Builder, stack: ExitStack) -> Place:
     )
 
 
+def _runbook(builder: Builder, stack: ExitStack) -> Place:
+    """The key of another account: with the right one the quarantined submission is found at once."""
+    return _messy(builder, stack).but(variables={"OPENAI_API_KEY": "key-of-another-account"})
+
+
 def _alerts(builder: Builder, stack: ExitStack) -> Place:
     receiver = stack.enter_context(webhook_receiver())
     return _messy(builder, stack).but(variables={"TALLYBOOK_ALERT_WEBHOOK_URL": receiver.url})
@@ -339,7 +344,7 @@ PLACES: dict[str, MakePlace] = {
     "report.md": _sample,
     "retention.md": _messy,
     "review.md": _messy,
-    "runbook.md": _messy,
+    "runbook.md": _runbook,
     "selection.md": _sample,
     "simulation.md": _fresh,
     "sources.md": _sources,

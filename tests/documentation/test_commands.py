@@ -72,8 +72,10 @@ def test_the_commands_of_a_page_run(page: Path, builder: Builder) -> None:
     todo = [command for command in commands(page) if not _is_run_elsewhere(command)]
     with place_of(page.name, builder) as place:
         typed = type_commands(todo, place.folder, place.variables, place.words, MANNERS)
-    assert [_told(each) for each in typed if each.status not in _fine(each.command)] == []
-    assert _not_said(page.name, typed) == []
+    wrong = [_told(each) for each in typed if each.status not in _fine(each.command)]
+    wrong += _not_said(page.name, typed)
+    if wrong:
+        pytest.fail("\n\n".join(wrong), pytrace=False)
 
 
 def _not_said(page: str, typed: list[Typed]) -> list[str]:
