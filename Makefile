@@ -125,7 +125,11 @@ format: $(DEV) ## Format the code and repair what can be repaired
 	@$(BIN)/ruff format --quiet .
 
 .PHONY: bench
-bench: $(DEV) ## Measure records/s from frozen manifest to archive (RECORDS=100000)
+bench: $(DEV) ## Measure time and memory through a provider's files, report and audit too (RECORDS=100000)
+	@$(BIN)/python -m tests.benchmarks.emulated --records $(RECORDS)
+
+.PHONY: bench-pipeline
+bench-pipeline: $(DEV) ## Measure records/s from frozen manifest to archive, against a floor (RECORDS=100000)
 	@$(BIN)/python -m tests.benchmarks.pipeline --records $(RECORDS)
 
 .PHONY: kill-test

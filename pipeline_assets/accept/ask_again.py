@@ -10,24 +10,21 @@ not this document's is what acceptance found out, and the decision says so.
 
 from __future__ import annotations
 
-from decimal import Decimal
-
 import polars as pl
 from sqlalchemy import Connection
 
 from pipeline_assets.accept.judge import RECOVERY
-from pipeline_assets.costs import spent
-from pipeline_assets.costs.gate import elapsed_of
+from pipeline_assets.costs.gate import budget_for_retries
 from pipeline_assets.operating import Operating
 from pipeline_assets.recovery.holds import hold_within
-from pipeline_assets.recovery.retry import Budget, RecordLimits, allowed_paths, decide_retries
+from pipeline_assets.recovery.retry import RecordLimits, allowed_paths, decide_retries
 from pipeline_assets.versions import OpenVersion
 from resources.context import Context
 from resources.ledger.alerts import raise_alert
 from resources.ledger.batches import Batch
 from resources.ledger.dead_letters import open_dead_letters
 from resources.ledger.moves import batch_chain, move_records
-from resources.ledger.retries import retries_made, store_decisions, tried_before
+from resources.ledger.retries import store_decisions, tried_before
 
 FAILURE = "misrouted"
 
@@ -60,7 +57,7 @@ def ask_again(
     decided = decide_retries(
         tried_before(connection, ledger, failed),
         RecordLimits(settings.attempts_a_record, settings.free_retries, settings.retry_time),
-        _budget(connection, context, version, settings),
+        budget_for_retries(connection, context, version, settings),
         allowed_paths(version.spec),
         ledger.clock(),
         context.rng,
@@ -124,20 +121,4 @@ def _told(decided: pl.DataFrame) -> str:
     return (
         f"{answers} evidence of another document of the batch and will not be used; of the "
         f"records {', '.join(becomes)}"
-    )
-
-
-def _budget(
-    connection: Connection, context: Context, version: OpenVersion, settings: Operating
-) -> Budget:
-    limited = settings.budget_attempts is not None
-    timed = settings.budget_time is not None
-    money = None if settings.budget_usd is None else spent(context, version.version_no)
-    return Budget(
-        attempts=settings.budget_attempts,
-        retries_made=retries_made(connection, version.version_no) if limited else 0,
-        money=settings.budget_usd,
-        spent=Decimal(0) if settings.budget_usd is None else money,
-        time=settings.budget_time,
-        elapsed=elapsed_of(connection, context, version.version_no) if timed else None,
     )

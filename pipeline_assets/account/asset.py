@@ -4,11 +4,14 @@ Belongs here: the call and its metadata. Does not belong here: counting (`report
 what was counted (`reconciliation/`).
 """
 
+from collections.abc import Iterable
+
 import dagster as dg
 
 from partitions.definition import PROCESSING_VERSIONS
 from pipeline_assets.account.plotted import plotted_numbers
-from pipeline_assets.account.reconciliation.kept import keep_report
+from pipeline_assets.account.reconciliation.kept import keep_batch_reports, keep_report
+from pipeline_assets.account.reconciliation.tally import Step
 from pipeline_assets.provenance.asset import materialized, provenance_of
 from pipeline_assets.stage_facts import version_numbers
 from pipeline_assets.tracing.export import export_traces
@@ -44,6 +47,8 @@ def reconciliation_report(
     """The account of every document: its record and how that stands, or why it has none."""
     with tallybook.open() as opened:
         version = open_version(opened, context.partition_key)
+        # First: the newest kept report is that of the version.
+        of_batches = keep_batch_reports(opened, version.key)
         kept = keep_report(opened, version.key)
         numbers = version_numbers(opened.ledger, version.version_no)
         plotted = plotted_numbers(opened, version.key)
@@ -66,8 +71,9 @@ def reconciliation_report(
         "states": report.states,
         "excluded by reason": report.excluded,
         "failures by class": numbers.failures,
-        "lost before publication": sum(step.lost for step in details.steps[:-1]),
+        "not published": details.outcomes.records - _reached(details.steps, "published"),
         "report": kept.report_no,
+        "reports of batches kept": of_batches,
         "outcomes": details.outcomes.rows,
         "Merkle root": details.outcomes.merkle_root,
         "how to read it": dg.MetadataValue.text(
@@ -87,3 +93,7 @@ def reconciliation_report(
         f"the account {'adds up' if report.invariant_holds else 'does not add up'}"
     )
     return materialized(provenance, metadata)
+
+
+def _reached(steps: Iterable[Step], name: str) -> int:
+    return next(step.records for step in steps if step.name == name)

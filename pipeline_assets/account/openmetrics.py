@@ -4,7 +4,8 @@ Belongs here: which figure is which metric, and the text. Does not belong here: 
 (`machine_facts.py`), and what each metric means (`metric_table.py`).
 
 What is not known has no sample: a 0 would be a claim. Every other figure is told even where it is
-0, so that a rule can tell nothing from no news.
+0, so that a rule can tell nothing from no news; but of failure classes, retry paths, purposes and
+things that wait, only those that occurred.
 """
 
 from __future__ import annotations
@@ -200,8 +201,10 @@ def _costs(costs: Costs) -> Iterator[Measure]:
     yield from _amount("cost_per_accepted", key, account.cost_per_accepted)
     yield from _amount("cost_per_accepted_at_least", key, account.at_least)
     yield from _amount("provider_cost_per_accepted", key, account.provider_per_accepted)
-    yield Measure("review_time", key, float(account.review.minutes * 60))
-    yield Measure("reviews_untimed", key, account.review.untimed)
+    review = account.review
+    if review.minutes or not review.untimed:
+        yield Measure("review_time", key, float(review.minutes * 60))
+    yield Measure("reviews_untimed", key, review.untimed)
     for name, spread in (("whole", account.time.whole), *account.time.parts.items()):
         yield from _spread("item_time", (*key, name), spread)
 

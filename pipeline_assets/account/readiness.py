@@ -40,6 +40,11 @@ _SCANNED_SINCE = """
 SELECT COUNT(*) FROM snapshots s JOIN sources c ON c.source_no = s.source_no
 WHERE c.workload = ? AND s.taken_at > ? AND s.added + s.changed + s.removed > 0
 """
+# A rollback moves no record. Entries are many and changes few, so changes are asked for first.
+_CHANGED_SINCE = "SELECT COUNT(*) FROM archive_changes WHERE changed_at > ?"
+_SHOWN_SINCE = (
+    "SELECT COUNT(*) FROM archive_entries WHERE version_no = ? AND (valid_from > ? OR valid_to > ?)"
+)
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,7 @@ class Readiness:
         moves_since: journal rows of the version and its batches since it was counted.
         records_since: records that those moved, each as often as it was.
         scanned_since: a later scan of its sources found something new, changed or gone.
+        shown_since: the archive shows more of it, or less, or other values of it.
         ready: nothing happened since, so the report still says how the collection is.
     """
 
@@ -66,6 +72,7 @@ class Readiness:
     moves_since: int
     records_since: int
     scanned_since: bool
+    shown_since: bool
     ready: bool
 
 
@@ -85,6 +92,7 @@ def readiness(connection: Connection, ledger: Ledger, version: KnownVersion) -> 
     scans = dialect.fetch(
         connection, _SCANNED_SINCE, {"scans": pl.Int64}, (version.workload, made_at)
     ).item()
+    shown = _shown_since(connection, ledger, number, made_at)
     return Readiness(
         report_no=report_no,
         digest=digest,
@@ -94,5 +102,14 @@ def readiness(connection: Connection, ledger: Ledger, version: KnownVersion) -> 
         moves_since=moves,
         records_since=records,
         scanned_since=bool(scans),
-        ready=not moves and not scans,
+        shown_since=shown,
+        ready=not (moves or scans or shown),
+    )
+
+
+def _shown_since(connection: Connection, ledger: Ledger, version_no: int, moment: str) -> bool:
+    counted = {"n": pl.Int64}
+    changes = ledger.dialect.fetch(connection, _CHANGED_SINCE, counted, (moment,)).item()
+    return bool(changes) and bool(
+        ledger.dialect.fetch(connection, _SHOWN_SINCE, counted, (version_no, moment, moment)).item()
     )

@@ -9,8 +9,8 @@ waited for (`waits.py`), whether a collection is ready (`readiness.py`) and the 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
 
 import msgspec
 import polars as pl
@@ -53,6 +53,9 @@ PERSON_STATES = ("awaiting_review", "dead_letter")
 PERSON_BATCHES = ("quarantined", "incident")
 POLLED_STATES = ("submitting", "submitted", "running")
 """Batch states in which `next_poll_at` is a time to look, as the monitor sees it."""
+POLL_GRACE = timedelta(minutes=2)
+"""The monitor looks every half a minute, and for most of a minute at a time: a job that is due is
+not yet one that nobody looks at."""
 AWAITING_APPROVAL = "awaiting_approval"
 """The exclusion that ends when somebody approves the document, or does not."""
 _BEFORE = {
@@ -75,6 +78,8 @@ class Publication:
         shown_former: those of them that changed or went away since, so that no published record
             of the present is behind them.
         share: published of published and accepted, 0 to 1; None where there is neither.
+        shown_again: those of them whose record is being processed again: they show its earlier
+            values until it is published.
     """
 
     published: int
@@ -82,6 +87,7 @@ class Publication:
     shown: int
     shown_former: int
     share: float | None
+    shown_again: int = 0
 
 
 @dataclass(frozen=True)
@@ -91,7 +97,7 @@ class NextPoll:
     Attributes:
         batch_id: the batch that is looked at.
         at: when, UTC.
-        overdue: that time is over, and nobody has looked.
+        overdue: that time has been over for longer than `POLL_GRACE`: nobody looks.
     """
 
     batch_id: str
@@ -113,8 +119,9 @@ class Status:
             recorded (have a record), submitted, collected, judged, published.
         states: state → current records.
         batches: state → batches.
-        open_records: records that the pipeline itself moves on.
-        oldest_open_at: when the longest waiting of them last moved, UTC; None if there is none.
+        open_records: records of present documents that the pipeline itself moves on.
+        oldest_open_at: when the longest waiting of them last moved, UTC, or one of a document that
+            changed or went away since; None if there is none.
         oldest_open_seconds: its age in seconds.
         waiting: what keeps the version from being done.
         held: the hold that it is under; None where it is not held.
@@ -205,7 +212,7 @@ def status(context: Context, key: str) -> Status:
             letters=dead_letters_by_owner(connection, ledger, number),
         )
         sample = sample_summary(connection, ledger, number)
-        shown, former = _shown(connection, ledger, version)
+        shown = _shown(connection, ledger, version)
         retries_due = _retries_due(connection, ledger, number, to_text(now))
         ready = readiness(connection, ledger, version)
     open_moves = facts.moved.filter(pl.col("state").is_in(OPEN_STATES))
@@ -236,15 +243,15 @@ def status(context: Context, key: str) -> Status:
         backlog=backlog,
         retries_due_at=first_retry(ledger, number),
         sample=sample,
-        shown=shown,
+        shown=shown.all,
         ages=ages_of(now, open_moves, facts.batches, facts.reviews),
         active_attempts=_sum(facts.batches.filter(pl.col("state").is_in(OUT_STATES)), "records"),
         accepted=standings.states.get("accepted", 0),
         review_backlog=_open(facts, "findings"),
         sample_backlog=_open(facts, "quality_sample"),
         dead_letters=_sum(facts.letters, "records"),
-        publication=_publication(standings, shown, former),
-        next_poll=_next_poll(facts.batches, to_text(now)),
+        publication=_publication(standings, shown),
+        next_poll=next_poll(facts.batches, now),
         retries_due=retries_due,
         waits=name_waits(waiting, facts),
         ready=ready,
@@ -307,7 +314,7 @@ def _line(context: Context, key: str) -> VersionLine:
         standings = count_standings(connection, ledger, version)
         batches = _batches(connection, ledger, version)
         failed = count_failed(connection, number)
-        shown, _ = _shown(connection, ledger, version)
+        shown = _shown(connection, ledger, version)
     states = standings.states
     waiting = what_waits(
         standings,
@@ -328,7 +335,7 @@ def _line(context: Context, key: str) -> VersionLine:
         open_records=sum(states.get(state, 0) for state in OPEN_STATES),
         accepted=states.get("accepted", 0),
         published=states.get("published", 0),
-        shown=shown,
+        shown=shown.all,
         awaiting_review=states.get("awaiting_review", 0),
         dead_letters=states.get("dead_letter", 0),
         batches_open=sum(n for state, n in batches.items() if state not in ENDED_STATES),
@@ -428,19 +435,29 @@ def _parsed(connection: Connection, ledger: Ledger, version: KnownVersion) -> in
     ).item()
 
 
-def _shown(connection: Connection, ledger: Ledger, version: KnownVersion) -> tuple[int, int]:
-    """Documents that are shown with its values, and those of them that are not as they were."""
-    shown, present = ledger.dialect.fetch(
+class _Shown(NamedTuple):
+    """Documents that the archive shows with a version's values, as in `Publication`."""
+
+    all: int
+    former: int
+    again: int
+
+
+def _shown(connection: Connection, ledger: Ledger, version: KnownVersion) -> _Shown:
+    shown, present, published = ledger.dialect.fetch(
         connection,
-        "SELECT COUNT(*), COUNT(s.entry_no) FROM archive_heads h "
+        "SELECT COUNT(*), COUNT(s.entry_no), "
+        "COUNT(CASE WHEN s.entry_no IS NOT NULL AND t.state = 'published' THEN 1 END) "
+        "FROM archive_heads h "
         "JOIN archive_entries e ON e.entry_no = h.entry_no "
         "JOIN records r ON r.record_no = e.record_no "
+        "JOIN record_state t ON t.record_no = e.record_no "
         "LEFT JOIN source_entries s ON s.document_no = e.document_no AND s.to_snapshot IS NULL "
         "AND s.source_version_no = r.source_version_no WHERE e.version_no = ?",
-        {"shown": pl.Int64, "present": pl.Int64},
+        {"shown": pl.Int64, "present": pl.Int64, "published": pl.Int64},
         (version.version_no,),
     ).row(0)
-    return shown, shown - present
+    return _Shown(shown, shown - present, present - published)
 
 
 def _batches(connection: Connection, ledger: Ledger, version: KnownVersion) -> dict[str, int]:
@@ -464,8 +481,8 @@ def _retries_due(connection: Connection, ledger: Ledger, version_no: int, now: s
     ).item()
 
 
-def _next_poll(batches: pl.DataFrame, now: str) -> NextPoll | None:
-    """The earliest look at a job; what a run answers itself is never looked at."""
+def next_poll(batches: pl.DataFrame, now: datetime) -> NextPoll | None:
+    """The earliest look at a job (of `ages.BATCH_SCHEMA`); what a run answers itself has none."""
     asked = batches.filter(
         (pl.col("mode") == "batch")
         & pl.col("state").is_in(POLLED_STATES)
@@ -474,15 +491,21 @@ def _next_poll(batches: pl.DataFrame, now: str) -> NextPoll | None:
     if asked.is_empty():
         return None
     batch_id, at = asked.select("batch_id", "next_poll_at").row(0)
-    return NextPoll(batch_id, at, overdue=at < now)
+    return NextPoll(batch_id, at, overdue=from_text(at) < now - POLL_GRACE)
 
 
-def _publication(standings: Standings, shown: int, former: int) -> Publication:
+def _publication(standings: Standings, shown: _Shown) -> Publication:
     published = standings.states.get("published", 0)
     accepted = standings.states.get("accepted", 0)
     both = published + accepted
-    share = round(published / both, 4) if both else None
-    return Publication(published, accepted, shown, former, share)
+    return Publication(
+        published=published,
+        accepted=accepted,
+        shown=shown.all,
+        shown_former=shown.former,
+        share=round(published / both, 4) if both else None,
+        shown_again=shown.again,
+    )
 
 
 def _open(facts: WaitFacts, kind: str) -> int:

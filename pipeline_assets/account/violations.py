@@ -34,7 +34,7 @@ SELECT b.batch_id, b.state, b.expected_records, b.reconciled_records,
         WHERE a.attempt_no BETWEEN b.first_attempt_no AND b.last_attempt_no),
     (SELECT COUNT(*) FROM dispositions p
         WHERE p.attempt_no BETWEEN b.first_attempt_no AND b.last_attempt_no)
-FROM batches b WHERE b.version_no = ? ORDER BY b.batch_no
+FROM batches b WHERE {which} ORDER BY b.batch_no
 """
 _MANIFESTS = """
 SELECT m.manifest_id, m.expected, CAST(COALESCE(SUM(b.expected_records), 0) AS BIGINT)
@@ -132,11 +132,16 @@ def find_violations(
     """What does not add up under a version, a sentence each; empty where the invariant holds."""
     return [
         *_of_documents(standings),
-        *_of_batches(connection, ledger, version),
+        *_of_batches(connection, ledger, "b.version_no = ?", version.version_no),
         *_of_manifests(connection, ledger, version),
         *_of_counts(connection, ledger, version),
         *_of_representations(connection, ledger),
     ]
+
+
+def batch_violations(connection: Connection, ledger: Ledger, batch_no: int) -> list[str]:
+    """What does not add up in one batch, a sentence each; its records alone are read."""
+    return _of_batches(connection, ledger, "b.batch_no = ?", batch_no)
 
 
 def pending_sentence(pending: int) -> str:
@@ -164,7 +169,7 @@ def _of_documents(standings: Standings) -> list[str]:
     return found
 
 
-def _of_batches(connection: Connection, ledger: Ledger, version: KnownVersion) -> list[str]:
+def _of_batches(connection: Connection, ledger: Ledger, which: str, number: int) -> list[str]:
     schema = {
         "batch_id": pl.String,
         "state": pl.String,
@@ -175,7 +180,7 @@ def _of_batches(connection: Connection, ledger: Ledger, version: KnownVersion) -
         "records": pl.Int64,
         "dispositions": pl.Int64,
     }
-    rows = ledger.dialect.fetch(connection, _BATCHES, schema, (version.version_no,))
+    rows = ledger.dialect.fetch(connection, _BATCHES.format(which=which), schema, (number,))
     found = []
     for row in rows.iter_rows(named=True):
         name, expected = row["batch_id"], row["expected"]

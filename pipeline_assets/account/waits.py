@@ -6,7 +6,7 @@ waits (`status.what_waits`), and the words of a terminal (`cli`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -96,13 +96,15 @@ def dead_letters_by_owner(connection: Connection, ledger: Ledger, version_no: in
     return ledger.dialect.fetch(connection, _LETTERS, LETTER_SCHEMA, (version_no,))
 
 
-def name_waits(waiting: Iterable[Waiting], facts: WaitFacts) -> tuple[Wait, ...]:
+def name_waits(waiting: Sequence[Waiting], facts: WaitFacts) -> tuple[Wait, ...]:
     """For each thing that waits the one that it waits for; what was sampled comes last.
 
     Dead letters are told by owner and reviews by who has them, so one thing may become several;
-    these count every record of the version, those of documents that changed since too.
+    these count every record of the version, those of documents that changed since too. Where there
+    are only such, they keep nothing from being done, and stand before the samples.
     """
     found: list[Wait] = []
+    named = [item.what for item in waiting]
     for item in waiting:
         if item.what == "dead_letter":
             found += _letters(facts.letters)
@@ -112,6 +114,10 @@ def name_waits(waiting: Iterable[Waiting], facts: WaitFacts) -> tuple[Wait, ...]
             found += _prepared(item, facts)
         else:
             found.append(_one(item, facts))
+    if "awaiting_review" not in named:
+        found += _of_findings(facts)
+    if "dead_letter" not in named:
+        found += _letters(facts.letters)
     sampled = facts.reviews.filter(pl.col("kind") == QUALITY_SAMPLE)
     return (*found, *_by_person(QUALITY_SAMPLE, sampled))
 
@@ -169,7 +175,7 @@ def _about_batches(state: str, facts: WaitFacts) -> tuple[str, ...]:
 def _at_provider(batches: pl.DataFrame) -> bool:
     """Does a provider work on it? Embedded and online answers are made by the run itself."""
     out = batches.filter(pl.col("state").is_in(_AT_PROVIDER))
-    return bool((out["mode"] == "batch").any())
+    return bool((out["mode"] == "batch").all())
 
 
 def _since(item: Waiting, facts: WaitFacts) -> str | None:
@@ -193,9 +199,13 @@ def _letters(letters: pl.DataFrame) -> Iterator[Wait]:
 
 
 def _reviews(item: Waiting, facts: WaitFacts) -> list[Wait]:
-    found = list(_by_person("awaiting_review", facts.reviews.filter(pl.col("kind") == "findings")))
+    found = list(_of_findings(facts))
     # Records that wait without an open review: a ledger from before reviews were kept.
     return found or [Wait(item.what, item.count, REVIEWER, _since(item, facts), ("review", "next"))]
+
+
+def _of_findings(facts: WaitFacts) -> Iterator[Wait]:
+    return _by_person("awaiting_review", facts.reviews.filter(pl.col("kind") == "findings"))
 
 
 def _by_person(what: str, reviews: pl.DataFrame) -> Iterator[Wait]:

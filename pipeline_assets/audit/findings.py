@@ -66,6 +66,14 @@ class Findings:
             kept.append(finding)
             self._seen.add(finding)
 
+    def take(self, others: Findings) -> None:
+        """Add what was found elsewhere."""
+        self.checked.update(others.checked)
+        for finding in others.all():
+            self.add(finding.check, finding.subject, finding.found, finding.expected)
+        for check, count in others.counts.items():
+            self.counts[check] += count - len(others.of([check]))
+
     def leave_out(self, why: str) -> None:
         """Something could not be checked; said once."""
         if why not in self.left_out:

@@ -263,10 +263,7 @@ def check_heads(
             continue
         if chain is not None and have == count and chain.head.startswith(head):
             continue
-        rows = look.connection.execute(
-            select(moves.c.previous_digest, moves.c.digest).where(moves.c.chain == name)
-        )
-        then = head_after([dict(row) for row in rows.mappings()], count)
+        then = head_then(look, name, count)
         if then is None or not then.startswith(head):
             look.findings.add(
                 HEADS,
@@ -274,6 +271,14 @@ def check_heads(
                 f"its move number {count} has the digest {(then or 'of nothing')[:HEAD_DIGITS]}",
                 f"{head[:HEAD_DIGITS]}, as {by} saw it: the chain was written anew",
             )
+
+
+def head_then(look: Look, chain: str, count: int) -> str | None:
+    """The digest of a chain's `count`-th move; None where it has not so many."""
+    rows = look.connection.execute(
+        select(moves.c.previous_digest, moves.c.digest).where(moves.c.chain == chain)
+    )
+    return head_after([dict(row) for row in rows.mappings()], count)
 
 
 def heads_of(verdict: JournalVerdict) -> dict[str, tuple[int, str]]:

@@ -291,6 +291,25 @@ ROW_CHECKS: tuple[RowCheck, ...] = (
         "a change of the archive that is on record",
     ),
     RowCheck(
+        ENTRY,
+        f"SELECT {_ENTRY}, 'no change of the archive' {_OF_ENTRY}"  # noqa: S608
+        "WHERE {version:e} AND e.change_no IS NULL AND e.entry_no > "
+        "(SELECT MIN(n.entry_no) FROM archive_entries n WHERE n.change_no IS NOT NULL)",
+        "the change that showed it, as every entry since the first that names one",
+    ),
+    RowCheck(
+        ENTRY,
+        f"SELECT 'change ' || {_named('c.change_no')} || ' of the archive', "  # noqa: S608
+        f"{_named('COALESCE(e.entries, 0)')} || ' entries that it showed and ' || "
+        f"{_named('COALESCE(z.entries, 0)')} || ' that it ended' FROM archive_changes c "
+        "LEFT JOIN (SELECT change_no, COUNT(*) AS entries FROM archive_entries "
+        "GROUP BY change_no) e ON e.change_no = c.change_no "
+        "LEFT JOIN (SELECT closed_by, COUNT(*) AS entries FROM archive_entries "
+        "GROUP BY closed_by) z ON z.closed_by = c.change_no "
+        "WHERE c.shown <> COALESCE(e.entries, 0) OR c.hidden <> COALESCE(z.entries, 0)",
+        "as many as the change counted",
+    ),
+    RowCheck(
         REVIEW,
         f"SELECT {_REVIEW}, {_named('COUNT(x.review_no)')} || ' acts, the last of revision ' || "  # noqa: S608
         f"{_named('COALESCE(MAX(x.revision), 0)')} FROM reviews w "
@@ -319,8 +338,21 @@ ROW_CHECKS: tuple[RowCheck, ...] = (
         "AND w.decision IN ('accept', 'correct', 'reject')) OR w.decision = 'reject') "
         "AND NOT EXISTS (SELECT 1 FROM move_members k JOIN moves m ON m.move_no = k.move_no "
         "WHERE k.record_no = w.record_no AND m.moved_at = w.decided_at AND m.actor = w.reviewer "
-        "AND m.to_state = CASE w.decision WHEN 'reject' THEN 'rejected' ELSE 'accepted' END)",
-        "a move of its record in the journal, by the same reviewer at the same time",
+        "AND m.to_state = CASE w.decision WHEN 'reject' THEN 'rejected' ELSE 'accepted' END "
+        "AND m.reason = CASE w.decision WHEN 'reject' THEN 'rejected' WHEN 'accept' "
+        "THEN 'accepted' ELSE 'corrected' END || ' by a reviewer: ' || w.reason)",
+        "a move of its record in the journal, by the same reviewer at the same time, with the "
+        "same decision and reason",
+    ),
+    RowCheck(
+        REVIEW,
+        "SELECT 'record ' || r.record_id, 'moved to ' || m.to_state || ' by ' || m.actor "
+        "FROM moves m JOIN move_members k ON k.move_no = m.move_no "
+        "JOIN records r ON r.record_no = k.record_no WHERE {version:r} AND m.machine = 'record' "
+        "AND m.cause = 'review' AND NOT EXISTS (SELECT 1 FROM reviews w "
+        "JOIN review_acts x ON x.review_no = w.review_no WHERE w.record_no = k.record_no "
+        "AND x.acted_at = m.moved_at AND x.who = m.actor)",
+        "an act of a review of it, by the same reviewer at the same time",
     ),
     RowCheck(
         REVIEW,

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import polars as pl
-from sqlalchemy import Connection
+from sqlalchemy import Connection, text
 
 from pipeline_assets.audit.findings import Findings
 from resources.artifacts import Kind
@@ -76,6 +76,19 @@ class Look:
     def was_redacted(self, kind: Kind, digest: str) -> bool:
         """Did an erasure take something out of an artifact?"""
         return (kind, digest) in self.redacted
+
+
+def removals(connection: Connection) -> tuple[int, ...]:
+    """Counts that change whenever an erasure or a pruning takes another step."""
+    return tuple(
+        connection.execute(
+            text(
+                "SELECT (SELECT COUNT(*) FROM erasures), "
+                "(SELECT COUNT(*) FROM erasures WHERE finished_at IS NOT NULL), "
+                "(SELECT COUNT(*) FROM redactions), (SELECT COUNT(*) FROM prunes)"
+            )
+        ).one()
+    )
 
 
 @contextmanager

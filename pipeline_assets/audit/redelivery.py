@@ -1,19 +1,19 @@
 """Delivering once more, for show: what was delivered is delivered by no second business write.
 
-Belongs here: replaying the publication of every published record inside a transaction that is
-rolled back. Does not belong here: publishing (`publish/publish_accepted.py`), whose own code does
-the replay.
+Belongs here: asking the publishing code what it would do about records that are published, if they
+were accepted again. Does not belong here: publishing (`publish/publish_accepted.py`), whose own
+plan is asked for.
 
-The replay puts published records back to `accepted`, as if the acknowledgement of their
-publication had been lost, and publishes their batches again. A delivery key that is in the ledger
-must stop each of them: no entry, no delivery, no change of the archive is made. Nothing of it is
-kept, whatever comes out. While it runs it holds the archive's lock, for a batch at a time.
+A published record is planned as if the acknowledgement of its publication had been lost: proven to
+be accepted, its values put together, its delivery key looked up. The key must be in the ledger, and
+the plan must have no entry to write. Only temporary tables are written, in a transaction that is
+rolled back and that no writer waits for, however many records there are.
 """
 
 from __future__ import annotations
 
 import polars as pl
-from sqlalchemy import Connection, func, select, text
+from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline_assets.audit.look import Look
@@ -22,17 +22,16 @@ from pipeline_assets.publish.candidates import (
     CorrectionDiffers,
     StagedValuesDiffer,
 )
-from pipeline_assets.publish.publish_accepted import Staged, publish_staged, staged_of
-from pipeline_assets.publish.trial import transaction
+from pipeline_assets.publish.publish_accepted import (
+    Staged,
+    entries_again,
+    plan_delivery,
+    staged_of,
+)
 from pipeline_assets.versions import OpenVersion
 from resources.artifacts import ArtifactDamaged, ArtifactMissing
 from resources.context import Context
-from resources.contracts import STAGING, ContractRefused, read_frame
-from resources.ledger.archive import lock_archive
-from resources.ledger.archive_changes import open_change
-from resources.ledger.judgements import accepted_of_batch, accepted_of_late
-from resources.ledger.moves import MoveRefused
-from resources.ledger.schema import archive_entries
+from resources.contracts import ContractRefused
 
 REDELIVERY = "deliver.again"
 
@@ -42,7 +41,6 @@ _REFUSED = (
     ArtifactMissing,
     ContractRefused,
     CorrectionDiffers,
-    MoveRefused,
     StagedValuesDiffer,
     # Content that cannot be decoded, and rows that the database will not have twice.
     pl.exceptions.PolarsError,
@@ -64,10 +62,6 @@ _OF_LATE = (
     "(SELECT l.record_no FROM late_answers w JOIN late_results l ON l.batch_no = w.batch_no "
     "AND l.used = 1 WHERE w.late_no = ?) k"
 )
-_BACK = text(
-    "UPDATE record_state SET state = 'accepted' WHERE state = 'published' "
-    "AND record_no IN (SELECT record_no FROM stage_replayed)"
-)
 
 
 def check_redelivery(look: Look, context: Context, version: OpenVersion) -> None:
@@ -75,7 +69,7 @@ def check_redelivery(look: Look, context: Context, version: OpenVersion) -> None
 
     Args:
         look: the evidence.
-        context: the open resources, whose ledger can be written; nothing of it is kept.
+        context: the open resources, whose ledger is asked in transactions of their own.
         version: the version.
     """
     for staged in staged_of(look.context, version):
@@ -83,7 +77,7 @@ def check_redelivery(look: Look, context: Context, version: OpenVersion) -> None
             "" if staged.late_no is None else f", late answers {staged.late_no}"
         )
         try:
-            with transaction(context.ledger, trial=True) as connection:
+            with context.ledger.plan() as connection:
                 _replay(look, connection, context, version, staged, subject)
         except (*_REFUSED, SQLAlchemyError, context.ledger.dialect.driver_error) as error:
             look.findings.add(
@@ -102,37 +96,26 @@ def _replay(
     staged: Staged,
     subject: str,
 ) -> None:
-    ledger, batch = context.ledger, staged.batch
     shown = _shown(connection, context, staged)
-    lock_archive(connection, ledger)
-    ledger.dialect.stage(connection, "stage_replayed", pl.DataFrame({"record_no": shown}))
-    connection.execute(_BACK)
-    if staged.late_no is None:
-        accepted = accepted_of_batch(connection, ledger, batch)
-    else:
-        frame = read_frame(STAGING, context.artifacts.require("frame", staged.artifact))
-        accepted = accepted_of_late(connection, ledger, frame)
-    members = shown.filter(shown.is_in(accepted["record_no"].implode()))
-    look.findings.looked(REDELIVERY, members.len())
-    if members.is_empty():
+    if shown.is_empty():
         return
-    before = _newest_entry(connection)
-    cause = context.cause("an audit delivers again, for show", "audit")
-    with open_change(connection, "publish", version.version_no, cause) as change:
-        report = publish_staged(connection, context, version, staged, change, cause, members)
-        written = _newest_entry(connection) - before
-    if written or report.published or report.restored:
+    plan = plan_delivery(connection, context, version, staged, shown, "published")
+    # An earlier attempt's batch has the record too; it is delivered from the newest one.
+    planned = plan.fresh.height + plan.done.height + plan.older.len()
+    look.findings.looked(REDELIVERY, planned)
+    written = plan.fresh.height + entries_again(connection, context, plan).len()
+    if written:
         look.findings.add(
             REDELIVERY,
             subject,
-            f"{written} entries written by delivering {members.len()} published records again",
+            f"{written} entries written by delivering {planned} published records again",
             "none: their delivery keys are in the ledger",
         )
-    if report.already != members.len():
+    if plan.done.height != planned:
         look.findings.add(
             REDELIVERY,
             subject,
-            f"{report.already} of {members.len()} published records known by their delivery key",
+            f"{plan.done.height} of {planned} published records known by their delivery key",
             "all of them",
         )
 
@@ -147,7 +130,3 @@ def _shown(connection: Connection, context: Context, staged: Staged) -> pl.Serie
         {"record_no": pl.Int64},
         numbers,
     )["record_no"].sort()
-
-
-def _newest_entry(connection: Connection) -> int:
-    return connection.execute(select(func.max(archive_entries.c.entry_no))).scalar() or 0

@@ -84,7 +84,8 @@ class Plan:
         requests: of the documents and of the canary before them.
         input_tokens: of all of them, on the side of too many.
         output_tokens: that they may write together, at the most.
-        at_most: US dollars for these tokens; None where the price is not known, 0 for nothing.
+        at_most: US dollars for these tokens, each request made once; None where the price is not
+            known, 0 for nothing.
         basis: where the price comes from.
         place: the provider's address; None where nobody is asked.
     """
@@ -246,7 +247,8 @@ def run_live(
         reached = _reached(now, until)
         if reached.settled or reached.due_at is None:
             return reached
-        if from_text(reached.due_at) > until:
+        # What is due all the time, and never gets done, ends with the time too.
+        if from_text(reached.due_at) > until or context.clock() >= until:
             return reached
         if reached.why is not None and reached.why != told:
             told = reached.why

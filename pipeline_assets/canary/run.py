@@ -16,7 +16,12 @@ from sqlalchemy.exc import IntegrityError
 from pipeline_assets.canary.gate import Combination, GateDecision, decide_gate
 from pipeline_assets.canary.judge import CanaryFinding, judge_canary
 from pipeline_assets.canary.make import canary_documents, make_canary, name_documents
-from pipeline_assets.costs.canaries import usage_of_lines
+from pipeline_assets.costs.canaries import (
+    NO_USAGE,
+    unanswered_of,
+    usage_of_lines,
+    with_unanswered,
+)
 from pipeline_assets.costs.gate import BudgetGate
 from pipeline_assets.costs.rates import day_rates
 from pipeline_assets.online_calls.call_plan import STOPPING, CallPolicy
@@ -44,11 +49,12 @@ from resources.ledger.canaries import (
     store_verdict,
 )
 from resources.ledger.intents import fingerprint
-from resources.ledger.job_prices import store_canary_usage, store_price
+from resources.ledger.job_prices import CanaryUsage, add_canary_usage, store_price
 from resources.ledger.jobs import JobRow, find_job, find_jobs, move_job, reload_job, update_job
 from resources.ledger.leases import Lease, LeaseHeld, fenced, held
+from resources.ledger.versions import state_of
 from resources.providers.capabilities import Mode, find_capability
-from resources.providers.port import split_lines
+from resources.providers.port import ResultReader, split_lines
 from resources.providers.registry import online_client, sdk_version
 from resources.record_ids import batch_key
 
@@ -91,6 +97,9 @@ def pass_canary(
     """
     combination = combination_of(version).digest
     newest = newest_canary(context.ledger, combination)
+    if newest is not None and _nobody_may_send(context, newest):
+        _cancel(context, newest)
+        newest = newest_canary(context.ledger, combination)
     decision = decide_gate(newest, context.ledger.clock())
     if decision.gate == "needed":
         _retire(context, newest)
@@ -125,6 +134,27 @@ def settle_canaries(context: Context, version: OpenVersion, client: LazyClient) 
         except (NotCollectable, LeaseHeld) as error:
             outcomes[job.id] = str(error)
     return outcomes
+
+
+def _nobody_may_send(context: Context, canary: CanaryRow) -> bool:
+    """Is it unsent, and of a version that may send nothing: held, perhaps by its budget?"""
+    if canary.state != "prepared":
+        return False
+    with context.ledger.read() as connection:
+        return state_of(connection, canary.version_no) != "active"
+
+
+def _cancel(context: Context, canary: CanaryRow) -> None:
+    """A version that may send makes a canary of its own: the one whose canary it is pays for it."""
+    job = find_job(context.ledger, canary.canary_id)
+    assert job is not None  # noqa: S101 - it was just found
+    with (
+        held(context.ledger, job.lease_name, context.worker) as lease,
+        fenced(context.ledger, lease) as connection,
+    ):
+        if reload_job(connection, job).state == "prepared":
+            cause = context.cause("the version whose canary it is may send nothing", "canary")
+            move_job(connection, context.ledger, job, "prepared", "cancelled", cause)
 
 
 def _retire(context: Context, newest: CanaryRow | None) -> None:
@@ -231,6 +261,8 @@ def _answer_online(
     with context.artifacts.open("request", job.request_artifact) as stream:
         requests = [wire.decode_request(line.data) for line in split_lines(stream)]
     limit = operating(context.ledger, version.version_no).online_concurrency
+    # Until what came back is stored, each of them may have been paid.
+    _add_usage(context, lease, job, with_unanswered(NO_USAGE, len(requests)))
 
     async def call() -> GroupResult:
         try:
@@ -248,7 +280,11 @@ def _answer_online(
             await client.close()
 
     answers = asyncio.run(call())
+    usage = with_unanswered(
+        usage_of_lines(wire, answers.lines), answers.possibly_paid - len(requests)
+    )
     if answers.stopped in STOPPING:
+        _add_usage(context, lease, job, usage)
         # It says nothing of the combination: the canary is answered anew after a release.
         why = f"{job.provider} ended the online calls of {job.id}: {answers.stopped}"
         kind = "auth" if answers.stopped == "auth" else "quota"
@@ -257,9 +293,23 @@ def _answer_online(
     stored = context.artifacts.put("result", b"".join(line + b"\n" for line in answers.lines))
     with fenced(context.ledger, lease) as connection:
         cause = context.cause("every request was answered or given up", "canary")
+        add_canary_usage(connection, job.no, usage, cause.at)
         update_job(connection, lease, job, provider_outcome="completed", raw_status="answered")
         move_job(connection, context.ledger, job, "running", "results_available", cause)
     _judge(context, version, lease, job, [stored.digest])
+
+
+def _add_usage(context: Context, lease: Lease, job: JobRow, usage: CanaryUsage) -> None:
+    with fenced(context.ledger, lease) as connection:
+        add_canary_usage(connection, job.no, usage, context.ledger.now())
+
+
+def _usage_of_job(reader: ResultReader, job: JobRow, lines: Sequence[bytes]) -> CanaryUsage:
+    """What a canary's answers report; that of online calls is kept as they are made."""
+    if job.mode != "batch":
+        return NO_USAGE
+    lost = unanswered_of(reader, lines, job.expected_records, job.provider_outcome)
+    return with_unanswered(usage_of_lines(reader, lines), lost)
 
 
 def _judge(
@@ -276,7 +326,7 @@ def _judge(
             lines += [line.data for line in split_lines(stream)]
     wire = wire_of(version)
     findings = judge_canary(version.workload, version.acceptance, wire, asked, lines)
-    usage = usage_of_lines(wire, lines)
+    usage = _usage_of_job(wire, job, lines)
     price = day_rates(job, context.ledger.clock())
     if not artifacts:
         note = f"the job ended as {job.provider_outcome} ({job.error_code or 'no code'})"
@@ -299,7 +349,7 @@ def _judge(
             judged_at=cause.at,
             expires_at=to_text(moment + age),
         )
-        store_canary_usage(connection, job.no, usage, cause.at)
+        add_canary_usage(connection, job.no, usage, cause.at)
         store_price(connection, "canary", job.no, price)
         clear_alerts(connection, job.id, cause.at)
         if findings:

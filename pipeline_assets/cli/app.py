@@ -4,7 +4,7 @@ Belongs here: putting the commands together, and turning whatever happens into a
 at most one line. Does not belong here: any command.
 
 Exit statuses: 0 done; 1 error; 2 wrong usage; 3 done as far as possible, and something waits
-(`run`, `status`, `report`); 130 interrupted; 141 the reader of the output went away.
+(`run`, `status`, `report`, `audit`); 130 interrupted; 141 the reader of the output went away.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ OK, ERROR, USAGE, INTERRUPTED = 0, 1, 2, 128 + signal.SIGINT
 app = typer.Typer(
     name=PROGRAM,
     help="Turn an archive of documents into searchable metadata, and account for each of them.",
-    epilog="Exit status: 0 done, 1 error, 2 wrong usage, 3 something waits (run, status, report).",
+    epilog="Exit status: 0 done, 1 error, 2 wrong usage, 3 done and something waits.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

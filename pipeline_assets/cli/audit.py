@@ -50,6 +50,15 @@ def audit_command(
             "requests, results and judged values are always read.",
         ),
     ] = 100,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since",
+            metavar="HEX",
+            help="The digest that an earlier audit printed last: what it saw must be there still.",
+            show_default=False,
+        ),
+    ] = None,
     state: StateOption = None,
     json: JsonOption = False,
 ) -> int | None:
@@ -65,7 +74,7 @@ def audit_command(
 
     settings = make_settings(state=state, version=version)
     with open_existing(settings) as context:
-        report = audit(context, version, sample)
+        report = audit(context, version, sample, since)
     if json:
         output.emit_json_lines(
             [
@@ -230,5 +239,5 @@ def _print(report: AuditReport) -> None:
         f"{counted(report.chains, 'chain')} of the journal, rows and files: "
         f"{counted(total, 'finding') if total else 'nothing is wrong'} "
         f"({report.seconds:.1f} s).",
-        f"Heads of the journal: {report.journal_digest}",
+        f"Digest of what this audit saw: {report.journal_digest}",
     )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pipeline_assets.canary.prove import Proof
     from resources.settings import Settings
 
-PROVEN, DISPROVEN, WAITS = 0, 1, 3
+PROVEN, UNPROVEN, WAITS = 0, 1, 3
 
 canary_app = typer.Typer(invoke_without_command=True)
 CanaryArgument = Annotated[str, typer.Argument(metavar="CANARY", help="As `canary list` names it.")]
@@ -85,12 +85,15 @@ def _prove(settings: Settings, records: int | None, minutes: int, *, yes: bool, 
     import time
     from datetime import timedelta
 
+    from partitions.processing_version import find_spec
     from pipeline_assets.canary.proof_place import proof_place
     from pipeline_assets.canary.prove import open_proof, plan_proof, prove
     from pipeline_assets.cli import output
     from pipeline_assets.cli.progress import shown_progress
     from pipeline_assets.cli.run_lock import run_lock
 
+    # Before a folder is begun for a version that nobody has.
+    find_spec(settings.version, settings.spec_folders)
     place = proof_place(settings, settings.version)
     with (
         run_lock(place.folder),
@@ -101,7 +104,7 @@ def _prove(settings: Settings, records: int | None, minutes: int, *, yes: bool, 
         if wanted is not None:
             if not _agreed(wanted, yes=yes, json=json):
                 output.say("Nothing was sent.")
-                return PROVEN
+                return UNPROVEN
             place.write_documents(dict(wanted.documents))
         elif not json:
             output.say(f"Going on with {place.name}.")
@@ -119,7 +122,7 @@ def _prove(settings: Settings, records: int | None, minutes: int, *, yes: bool, 
         _print_proof(proof, settings)
     if proof.waits is not None:
         return WAITS
-    return PROVEN if proof.holds else DISPROVEN
+    return PROVEN if proof.holds else UNPROVEN
 
 
 def _agreed(plan: Plan, *, yes: bool, json: bool) -> bool:
@@ -148,7 +151,8 @@ def _agreed(plan: Plan, *, yes: bool, json: bool) -> bool:
 def _cost(plan: Plan) -> str:
     if plan.at_most is None:
         return f"unknown ({plan.basis})"
-    return f"at the most {plan.at_most:.4f} USD ({plan.basis})"
+    again = "; what must be tried again comes on top" if plan.requests else ""
+    return f"at the most {plan.at_most:.4f} USD ({plan.basis}){again}"
 
 
 def _print_proof(proof: Proof, settings: Settings) -> None:

@@ -78,7 +78,7 @@ def _told_by_themselves() -> tuple[type[Exception], ...]:
         NotInReport,
         ReportNotWhole,
     )
-    from pipeline_assets.audit.run import SampleRefused
+    from pipeline_assets.audit.run import NoSuchDigest, SampleRefused
     from pipeline_assets.automation.switches import NoSuchSwitch
     from pipeline_assets.canary.proof_errors import ProofDamaged, ProofNotConfirmed, ProofStuck
     from pipeline_assets.cli.alerts import NoOpenAlert, NoReason
@@ -115,8 +115,6 @@ def _told_by_themselves() -> tuple[type[Exception], ...]:
         dead_letters.ReasonMissing,
         one_trace.NoRecordYet,
         one_trace.NotInFile,
-        one_trace.SeveralRecords,
-        one_trace.UnknownRecord,
         AmbiguousDocument,
         AnswerUnknown,
         ApprovalError,
@@ -156,6 +154,7 @@ def _told_by_themselves() -> tuple[type[Exception], ...]:
         ReviewError,
         RunFailed,
         SameVersion,
+        NoSuchDigest,
         SampleRefused,
         SeveralWorkloads,
         StateChanged,

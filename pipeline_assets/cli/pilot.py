@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pipeline_assets.pilot.plan import Plan
     from pipeline_assets.pilot.report import PilotReport, VersionReport
     from pipeline_assets.pilot.run import Outcome
+    from pipeline_assets.pilot.truth import Truth
     from resources.settings import Settings
 
 OK, ERROR, WAITS = 0, 1, 3
@@ -212,7 +213,7 @@ def show_command(
     plan = find_plan(settings, pilot_id)
     with open_context(pilot_settings(settings, plan)) as context:
         outcome = look_at_outcome(context, plan)
-    return _tell(settings, outcome, shown)
+    return _tell(settings, outcome, shown, _truth(settings, plan, shown))
 
 
 @pilot_app.command("drop")
@@ -318,29 +319,37 @@ def _go_on(
     from pipeline_assets.cli.progress import shown_progress
     from pipeline_assets.cli.run_lock import run_lock
     from pipeline_assets.pilot.plan import pilot_folder
-    from pipeline_assets.pilot.run import carry_out, specs_of, taken_over
+    from pipeline_assets.pilot.run import carry_out, shares_of, specs_of, taken_over
 
+    # What would be wrong with it is told before anything is paid.
+    truth = _truth(settings, plan, shown)
+    specs = specs_of(settings, plan.versions)
+    budgets = shares_of(budget, specs)
     with _main_archive(settings) as main:
-        operating = taken_over(main, specs_of(settings, plan.versions), budget)
+        operating = taken_over(main, specs)
     with (
         run_lock(pilot_folder(settings, plan.pilot_id)),
         shown_progress(quiet=shown.json) as progress,
     ):
-        outcome = carry_out(settings, plan, operating, wait=wait, progress=progress)
-    return _tell(settings, outcome, shown)
+        outcome = carry_out(settings, plan, operating, budgets, wait=wait, progress=progress)
+    return _tell(settings, outcome, shown, truth)
 
 
-def _tell(settings: Settings, outcome: Outcome, shown: _Shown) -> int:
+def _truth(settings: Settings, plan: Plan, shown: _Shown) -> Truth | None:
+    from pipeline_assets.pilot.truth import read_truth
+    from pipeline_assets.workloads.fields import fields_of
+
+    if shown.truth is None:
+        return None
+    return read_truth(shown.truth, fields_of(settings, plan.workload))
+
+
+def _tell(settings: Settings, outcome: Outcome, shown: _Shown, truth: Truth | None) -> int:
     from pipeline_assets.cli import output
     from pipeline_assets.pilot.plan import pilot_settings
     from pipeline_assets.pilot.report import Asked, build_report, this_machine
-    from pipeline_assets.pilot.truth import read_truth
-    from pipeline_assets.workloads.fields import fields_of
     from resources.context import open_context
 
-    truth = None
-    if shown.truth is not None:
-        truth = read_truth(shown.truth, fields_of(settings, outcome.plan.workload))
     asked = Asked(truth, shown.review_minutes, this_machine())
     with open_context(pilot_settings(settings, outcome.plan)) as context:
         report = build_report(context, outcome, asked)
@@ -466,6 +475,8 @@ def _print_version(version: VersionReport) -> None:
     if version.problem is not None:
         output.say(f"Not processed: {version.problem}")
         return
+    if version.spec_changed:
+        output.say("Its files were changed since: these are the figures of what they said.")
     if version.moving:
         waits = "" if version.waits is None else f" It waits: {version.waits}."
         due = "" if version.due_at is None else f" Next at {output.local(version.due_at)}."

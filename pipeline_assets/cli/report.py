@@ -6,6 +6,7 @@ here: files (`report_files.py`) and closing (`report_close.py`).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -53,7 +54,7 @@ def report_command(
         typer.Option(
             "--batch",
             metavar="BATCH",
-            help="Only the outcomes of this batch's records.",
+            help="Only this batch and what became of its records.",
             show_default=False,
         ),
     ] = None,
@@ -95,6 +96,10 @@ def report_command(
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
+    keep: Annotated[
+        bool,
+        typer.Option("--keep", help="Keep it, as a baseline for later ones; a run does so too."),
+    ] = False,
     state: StateOption = None,
     json: JsonOption = False,
 ) -> int:
@@ -106,14 +111,14 @@ def report_command(
         return 0
     files = Files(html, outcomes, force)
     if by is By.REASON:
-        _refuse("--by", batch, number, against, html, outcomes)
+        _refuse("--by", batch, number, against, html, outcomes, keep or None)
         return _by_reason(version, state, json=json)
     if number is not None:
-        _refuse("--number", batch, against, version)
+        _refuse("--number", batch, against, version, keep or None)
         return _kept(number, files, state, json=json)
     settings = make_settings(state=state, version=version)
-    if json or batch is not None or against is not None or files:
-        return _in_full(settings, batch, against, files, json=json)
+    if json or batch is not None or against is not None or files or keep:
+        return _in_full(settings, _Asked(batch, against, keep), files, json=json)
     return _in_short(settings)
 
 
@@ -125,22 +130,27 @@ def list_command(
             "--version", metavar="KEY", help="Of this processing version.", show_default=False
         ),
     ] = None,
+    batches: Annotated[
+        bool, typer.Option("--batches", help="Also those of single batches.")
+    ] = False,
     state: StateOption = None,
     json: JsonOption = False,
 ) -> int:
     """List kept reports, the newest last, and who closed which."""
     from pipeline_assets.cli import output
+    from pipeline_assets.cli.options import counted
     from pipeline_assets.known_version import known_version
     from resources.ledger.kept_reports import list_reports
 
     with open_existing(make_settings(state=state)) as context:
         number = None if version is None else known_version(context, version).version_no
         with context.ledger.read() as connection:
-            found = list_reports(connection, number)
+            every = list_reports(connection, number)
+    found = [row for row in every if batches or row.batch_no is None]
     if json:
         output.emit_json_lines(_listed(row) for row in found)
         return 0
-    if not found:
+    if not every:
         output.say("No report is kept yet: a run keeps one.")
         return 0
     output.table(
@@ -159,6 +169,8 @@ def list_command(
             for row in found
         ],
     )
+    if len(every) > len(found):
+        output.say(f"{counted(len(every) - len(found), 'report')} of single batches: --batches.")
     return 0
 
 
@@ -195,28 +207,57 @@ def _in_short(settings: Settings) -> int:
     return exit_status(account, now)
 
 
-def _in_full(
-    settings: Settings, batch: str | None, against: int | None, files: Files, *, json: bool
-) -> int:
-    from pipeline_assets.account.reconciliation.kept import made_report
+@dataclass(frozen=True)
+class _Asked:
+    """Which report is made, what it is held against, and whether it is kept."""
+
+    batch: str | None
+    against: int | None
+    keep: bool
+
+
+def _in_full(settings: Settings, asked: _Asked, files: Files, *, json: bool) -> int:
+    from pipeline_assets.account.reconciliation.kept import keep_made, made_report
     from pipeline_assets.account.status import status
     from pipeline_assets.cli import output
     from pipeline_assets.cli.account import exit_status
 
+    kept = None
     with open_existing(settings) as context:
-        now = status(context, settings.version)
-        with made_report(context, settings.version, batch, against) as made:
+        # A batch has an account of its own: what waits elsewhere is nothing to it.
+        now = status(context, settings.version) if asked.batch is None else None
+        with made_report(context, settings.version, asked.batch, asked.against) as made:
             files.write(made.report, made.outcomes, made.digest)
+            if asked.keep:
+                kept = keep_made(context, made)
+    report = made.report
+    ended = _batch_status(report) if now is None else exit_status(report.account, now)
     if json:
-        output.emit_json({**made.report.as_json(), "content_digest": made.digest})
-        return exit_status(made.report.account, now)
-    if batch is None:
-        _print(made.report.account, now)
+        told = {} if kept is None else {"report_no": kept.report_no, "new": kept.is_new}
+        output.emit_json({**report.as_json(), "content_digest": made.digest, **told})
+        return ended
+    if now is None:
+        _print_batch(report)
     else:
-        _print_batch(made.report)
-    _print_difference(made.report)
+        _print(report.account, now)
+    _print_difference(report)
     files.say()
-    return exit_status(made.report.account, now)
+    if kept is not None:
+        same = "" if kept.is_new else ", which says the same"
+        output.say(f"Kept as report {kept.report_no}{same}.")
+    return ended
+
+
+def _batch_status(report: FullReport) -> int:
+    """The exit status for a batch: does it add up, and are its records done with?"""
+    from pipeline_assets.account.status import OPEN_STATES, PERSON_STATES
+    from pipeline_assets.cli.account import BROKEN, DONE, WAITS
+    from resources.ledger.batches import COMPLETE
+
+    if not report.account.invariant_holds:
+        return BROKEN
+    waits = {*OPEN_STATES, *PERSON_STATES} & set(report.details.outcomes.states)
+    return WAITS if waits or report.details.batches[0].state not in COMPLETE else DONE
 
 
 def _kept(number: int, files: Files, state: Path | None, *, json: bool) -> int:
@@ -232,7 +273,10 @@ def _kept(number: int, files: Files, state: Path | None, *, json: bool) -> int:
         output.emit_json({**kept.report.as_json(), "content_digest": kept.row.digest})
     else:
         output.say(f"Report {number}, made on {output.local(kept.row.made_at)}.")
-        print_outcomes(account)
+        if kept.report.details.scope is None:
+            print_outcomes(account)
+        else:
+            _print_batch(kept.report)
         if kept.row.closed:
             output.say(
                 f"Closed on {output.local(kept.row.closed_at)} by {kept.row.closed_by}: "
@@ -273,7 +317,7 @@ def _print(account: Report, now: Status) -> None:
 
 def _readiness(ready: Readiness | None) -> str:
     from pipeline_assets.cli import output
-    from pipeline_assets.cli.options import counted
+    from pipeline_assets.cli.status_page import since_closed
 
     if ready is None:
         return "Not closed: nobody vouches for this collection yet (tallybook report close)."
@@ -282,14 +326,7 @@ def _readiness(ready: Readiness | None) -> str:
     )
     if ready.ready:
         return f"{told}; nothing moved since."
-    since = []
-    if ready.records_since:
-        since.append(f"{counted(ready.records_since, 'record')} moved")
-    elif ready.moves_since:
-        since.append(f"{counted(ready.moves_since, 'move')} of batches or the version")
-    if ready.scanned_since:
-        since.append("the sources changed")
-    return f"{told}; since then {' and '.join(since)}."
+    return f"{told}; since then {since_closed(ready)}."
 
 
 def _print_batch(report: FullReport) -> None:
@@ -311,7 +348,7 @@ def _print_batch(report: FullReport) -> None:
     )
     output.table(
         "From the manifest to the archive",
-        ("step", "records", "lost", "where they are"),
+        ("step", "records", "fewer by", "where those are"),
         [
             (
                 step.name,
@@ -322,6 +359,8 @@ def _print_batch(report: FullReport) -> None:
             for step in report.details.steps
         ],
     )
+    for violation in report.account.violations:
+        output.say(f"Does not add up: {violation}")
 
 
 def _print_difference(report: FullReport) -> None:

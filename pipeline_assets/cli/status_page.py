@@ -212,24 +212,45 @@ def ready_sentence(ready: Readiness | None) -> str:
     )
     if ready.ready:
         return f"yes: {closed}, and nothing happened since"
+    return f"no longer: {closed}; since then {since_closed(ready)}"
+
+
+def since_closed(ready: Readiness) -> str:
+    """What happened since a report was made; empty where nothing did."""
     since = []
-    if ready.moves_since:
+    if ready.records_since:
         since.append(f"{counted(ready.records_since, 'record')} moved")
+    elif ready.moves_since:
+        since.append(f"{counted(ready.moves_since, 'move')} of batches or the version")
     if ready.scanned_since:
         since.append("the sources changed")
-    return f"no longer: {closed}; since then {' and '.join(since)}"
+    if ready.shown_since:
+        since.append("the archive shows something else of it")
+    return " and ".join(since)
+
+
+def open_sentence(now: Status) -> str:
+    """How much is open, of the present documents and of those that changed or went away since."""
+    former = now.ages.open_records.count - now.open_records
+    told = str(now.open_records)
+    if former > 0:
+        told += f" and {former} of documents that changed or went away since"
+    oldest = output.local(now.oldest_open_at)
+    return f"{told}, the oldest moved last at {oldest}" if oldest else told
 
 
 def shown_sentence(now: Status) -> str | None:
     """What the archive shows of it, where that is not all that it published."""
     publication = now.publication
-    former = publication.shown_former
-    present = publication.shown - former
-    if present == publication.published and not former:
+    former, again = publication.shown_former, publication.shown_again
+    present = publication.shown - former - again
+    if present == publication.published and not (former or again):
         return None
     told = f"{present} of {publication.published} published documents"
     if present < publication.published:
         told += " (for the others the archive shows another version, or none)"
+    if again:
+        told += f", and {counted(again, 'document')} whose record is being processed again"
     if former:
         told += f", and {counted(former, 'document')} that changed or went away since"
     return told
@@ -257,13 +278,12 @@ def _standing(now: Status) -> list[tuple[str, str | None]]:
 
 
 def _moving(now: Status) -> list[tuple[str, str | None]]:
-    oldest = output.local(now.oldest_open_at)
     retries = output.local(now.retries_due_at)
     poll = now.next_poll
     return [
         (
             "open records",
-            str(now.open_records) + (f", the oldest moved last at {oldest}" if oldest else ""),
+            open_sentence(now),
         ),
         ("active attempts", str(now.active_attempts) if now.active_attempts else None),
         (

@@ -16,8 +16,7 @@ from sqlalchemy import Connection
 
 from pipeline_assets.collect.late import choose_late
 from pipeline_assets.collect.reconcile import Reconciliation
-from pipeline_assets.costs import spent
-from pipeline_assets.costs.gate import elapsed_of
+from pipeline_assets.costs.gate import budget_for_retries
 from pipeline_assets.costs.lines import TOKEN_COLUMNS, cost_of_lines
 from pipeline_assets.costs.rates import JobRates, day_rates
 from pipeline_assets.operating import Operating, operating
@@ -50,7 +49,7 @@ from resources.ledger.results import (
     standing_of,
     store_results,
 )
-from resources.ledger.retries import retries_made, store_decisions, tried_before
+from resources.ledger.retries import store_decisions, tried_before
 
 TRIES = 3
 """A late result elsewhere may answer a record in between; then what is known is looked up again."""
@@ -100,7 +99,7 @@ def settle(
     """
     settings = operating(context.ledger, version.version_no)
     rates = _rates(context, batch)
-    budget = _budget(context, version, settings, outcome, rates)
+    budget = _budget(context, version, settings, batch, outcome, rates)
     for left in reversed(range(TRIES)):
         try:
             return _settle(context, version, lease, batch, outcome, settings, budget, rates)
@@ -298,35 +297,35 @@ def _budget(
     context: Context,
     version: OpenVersion,
     settings: Operating,
+    batch: Batch,
     outcome: Reconciliation,
     rates: JobRates,
 ) -> Budget:
-    """What the version may still do; what a limit does not ask for is not added up."""
-    made, elapsed = 0, None
-    if settings.budget_attempts is not None or settings.budget_time is not None:
-        with context.ledger.read() as connection:
-            made = retries_made(connection, version.version_no)
-            elapsed = elapsed_of(connection, context, version.version_no)
-    money: Decimal | None = Decimal(0)
-    if settings.budget_usd is not None:
-        parts = (spent(context, version.version_no), _cost(outcome, rates))
-        known = [part for part in parts if part is not None]
-        money = sum(known, Decimal(0)) if len(known) == len(parts) else None
-    return Budget(
-        attempts=settings.budget_attempts,
-        retries_made=made,
-        money=settings.budget_usd,
-        spent=money,
-        time=settings.budget_time,
-        elapsed=elapsed,
-    )
+    """What the version may still do, with the lines of this batch, which is not complete yet."""
+    usd, unsized = (Decimal(0), 0) if settings.budget_usd is None else _cost(outcome, rates)
+    with context.ledger.read() as connection:
+        return budget_for_retries(
+            connection,
+            context,
+            version,
+            settings,
+            batch_no=batch.batch_no,
+            usd=usd,
+            unsized=unsized,
+        )
 
 
-def _cost(outcome: Reconciliation, rates: JobRates) -> Decimal | None:
-    """What the lines of this batch cost, which is not complete yet; None if it is not known."""
+def _cost(outcome: Reconciliation, rates: JobRates) -> tuple[Decimal | None, int]:
+    """What the lines of a batch cost (None: no price), and its attempts of unknown tokens."""
     columns = ("disposition", "failure_class", *TOKEN_COLUMNS)
-    own = outcome.dispositions.filter(pl.col("line").is_not_null())
-    return cost_of_lines(pl.concat([own.select(columns), outcome.late.select(columns)]), rates)
+    has_line = pl.col("line").is_not_null()
+    own = outcome.dispositions.filter(has_line)
+    usd, unsized = cost_of_lines(
+        pl.concat([own.select(columns), outcome.late.select(columns)]), rates
+    )
+    # Without a line that can be trusted they may have been run all the same.
+    failures = outcome.dispositions.filter(~has_line)["failure_class"]
+    return usd, unsized + int(failures.is_in(("missing_result", "duplicate_conflict")).sum())
 
 
 def _rates(context: Context, batch: Batch) -> JobRates:

@@ -25,6 +25,7 @@ from pipeline_assets.costs.canaries import CanaryCharge, canary_charges
 from pipeline_assets.costs.charges import (
     CALL_UNANSWERED,
     COARSE_FACTS,
+    NOT_HANDED_OVER,
     ChargedJob,
     calls_without_answer,
     jobs_of_version,
@@ -288,7 +289,7 @@ def _account(
     for one in canaries:
         charge = Charge(one.rows, one.input, one.cached, one.output, one.usd, one.reason)
         sums.add(charge, *[CANARIES] * 4)
-    calls = calls_without_answer(connection, context.ledger, version_no)
+    calls = sum(calls_without_answer(connection, context.ledger, version_no).values())
     if calls:
         sums.add(Charge(calls, 0, 0, 0, None, CALL_UNANSWERED), *[CALLS] * 4)
     accepted = _accepted(connection, context, known)
@@ -305,7 +306,10 @@ def _account(
         by_class=_parts(sums.failure),
         by_slice=_parts(sums.slice, accepted),
         review=review_time(connection, context.ledger, version_no, usd_hour),
-        prices=_prices([rates[job.no] for job in jobs] + _of_canaries(canaries)),
+        prices=_prices(
+            [rates[job.no] for job in jobs if job.state not in NOT_HANDED_OVER]
+            + _of_canaries(canaries)
+        ),
         time=times_of_version(connection, context.ledger, version_no),
     )
 

@@ -7,20 +7,30 @@ the verdict (`pipeline_assets/canary`).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from sqlalchemy import Connection, select
 
-from pipeline_assets.costs.charges import NOT_KEPT, NOT_SETTLED, PRICE, WITHOUT_USAGE
+from pipeline_assets.costs.charges import (
+    CANARY_UNANSWERED,
+    GIVEN_UP,
+    NOT_KEPT,
+    NOT_SETTLED,
+    PRICE,
+)
 from pipeline_assets.costs.rates import JobRates, rates_of_jobs
 from resources.context import Context
 from resources.ledger.job_prices import CanaryUsage, usage_of_canaries
-from resources.ledger.schema import canaries
+from resources.ledger.schema import canaries, intents
 from resources.providers.port import MalformedLine, ResultLine, ResultReader
 
+_NOT_RUN = ("expired", "cancelled", "provider_failed")
 _OUT = ("submitting", "quarantined", "submitted", "running", "results_available")
 JUDGED = ("passed", "failed", "expired")
+DONE = (*JUDGED, "cancelled")
+"""States after which a canary costs nothing more."""
+NO_USAGE = CanaryUsage(0, 0, 0, 0, 0, 0)
 
 
 @dataclass(frozen=True)
@@ -50,7 +60,11 @@ class CanaryCharge:
 
 @dataclass(frozen=True)
 class CanaryJob:
-    """A canary as its charge needs it; times are the ledger's text."""
+    """A canary as its charge needs it; times are the ledger's text.
+
+    `given_up` is true where an operator gave it up before it was known whether the provider had
+    it.
+    """
 
     no: int
     provider: str
@@ -61,6 +75,7 @@ class CanaryJob:
     expected_records: int
     input_tokens: int | None
     results: str | None
+    given_up: bool
 
 
 def usage_of_lines(reader: ResultReader, lines: Iterable[bytes]) -> CanaryUsage:
@@ -70,9 +85,8 @@ def usage_of_lines(reader: ResultReader, lines: Iterable[bytes]) -> CanaryUsage:
     """
     answered = unknown = read = written = cached = longest = 0
     for data in sorted(set(lines)):
-        try:
-            line = reader.read_line(data)
-        except MalformedLine:
+        line = _read(reader, data)
+        if line is None:
             continue
         if line.input_tokens is None or line.output_tokens is None:
             if not _may_be_paid(line):
@@ -87,9 +101,41 @@ def usage_of_lines(reader: ResultReader, lines: Iterable[bytes]) -> CanaryUsage:
     return CanaryUsage(answered, unknown, read, written, cached, longest)
 
 
+def with_unanswered(usage: CanaryUsage, count: int) -> CanaryUsage:
+    """The same, and so many requests that may have been paid though nobody has their answer."""
+    return replace(usage, lines=usage.lines + count, unknown=usage.unknown + count)
+
+
+def unanswered_of(
+    reader: ResultReader, lines: Iterable[bytes], expected: int, provider_outcome: str | None
+) -> int:
+    """Requests of a canary that may have been run though no line came back for them.
+
+    Args:
+        reader: of the provider's lines.
+        lines: what came back.
+        expected: requests that were sent.
+        provider_outcome: how the job ended; what an expired, cancelled or failed job leaves
+            unanswered was not run.
+    """
+    if provider_outcome in _NOT_RUN:
+        return 0
+    found = {line.custom_id for data in lines if (line := _read(reader, data)) is not None}
+    return max(0, expected - len(found - {None}))
+
+
 def canaries_of_version(connection: Connection, version_no: int) -> list[CanaryJob]:
     """Every canary that a version sent or wants to send, oldest first."""
     table = canaries.c
+    given_up = (
+        select(intents.c.intent_id)
+        .where(
+            intents.c.machine == "canary",
+            intents.c.subject_no == table.canary_no,
+            intents.c.outcome == "discarded",
+        )
+        .exists()
+    )
     rows = connection.execute(
         select(
             table.canary_no,
@@ -101,6 +147,7 @@ def canaries_of_version(connection: Connection, version_no: int) -> list[CanaryJ
             table.expected_records,
             table.input_tokens,
             table.results,
+            given_up,
         )
         .where(table.version_no == version_no)
         .order_by(table.canary_no)
@@ -109,7 +156,11 @@ def canaries_of_version(connection: Connection, version_no: int) -> list[CanaryJ
 
 
 def canary_charges(connection: Connection, context: Context, version_no: int) -> list[CanaryCharge]:
-    """The charges of a version's canaries; one whose answers partly lack usage has two."""
+    """The charges of a version's canaries; one whose usage is partly known has two.
+
+    Prompts of a canary are added up: where the longest of them is beyond a step of the price, all
+    are charged as if they were, which is never too little.
+    """
     jobs = canaries_of_version(connection, version_no)
     if not jobs:
         return []
@@ -119,35 +170,47 @@ def canary_charges(connection: Connection, context: Context, version_no: int) ->
 
 
 def _charges(job: CanaryJob, usage: CanaryUsage | None, rates: JobRates) -> list[CanaryCharge]:
-    def unknown(rows: int, reason: str) -> CanaryCharge:
-        return CanaryCharge(job.no, rows, 0, 0, 0, None, reason, rates)
-
-    if usage is None:
-        if job.state in _OUT:
-            return [unknown(job.expected_records, NOT_SETTLED)]
-        if job.state in JUDGED and job.results not in (None, "[]"):
-            return [unknown(job.expected_records, NOT_KEPT)]
-        return []
+    kept = NO_USAGE if usage is None else usage
+    rows, reason = _unknown(job, usage)
     charges = []
-    if usage.lines > usage.unknown:
+    if kept.lines > kept.unknown:
         usd = rates.amount(
-            usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.longest_input
+            kept.input_tokens, kept.output_tokens, kept.cached_tokens, kept.longest_input
         )
         charges.append(
             CanaryCharge(
                 job.no,
-                usage.lines - usage.unknown,
-                usage.input_tokens,
-                usage.cached_tokens,
-                usage.output_tokens,
+                kept.lines - kept.unknown,
+                kept.input_tokens,
+                kept.cached_tokens,
+                kept.output_tokens,
                 usd,
                 PRICE if usd is None else None,
                 rates,
             )
         )
-    if usage.unknown:
-        charges.append(unknown(usage.unknown, WITHOUT_USAGE))
+    if rows:
+        charges.append(CanaryCharge(job.no, rows, 0, 0, 0, None, reason, rates))
     return charges
+
+
+def _unknown(job: CanaryJob, usage: CanaryUsage | None) -> tuple[int, str]:
+    """Requests of unknown amount, and why it is not known."""
+    if usage is not None:
+        return usage.unknown, NOT_SETTLED if job.state in _OUT else CANARY_UNANSWERED
+    if job.state in _OUT:
+        return job.expected_records, NOT_SETTLED
+    if job.state in JUDGED and job.results not in (None, "[]"):
+        return job.expected_records, NOT_KEPT
+    return (job.expected_records if job.given_up else 0), GIVEN_UP
+
+
+def _read(reader: ResultReader, data: bytes) -> ResultLine | None:
+    """A line; None for one that nobody can read."""
+    try:
+        return reader.read_line(data)
+    except MalformedLine:
+        return None
 
 
 def _may_be_paid(line: ResultLine) -> bool:

@@ -36,8 +36,11 @@ CONFLICT = "conflicting_answers"
 GIVEN_UP = "submission_given_up"
 CALL_UNANSWERED = "call_without_answer"
 PERHAPS_REPEATED = "perhaps_repeated"
+CANARY_UNANSWERED = "canary_without_usage"
 NOT_KEPT = "canary_usage_not_kept"
 PRICE = "price_unknown"
+NOT_HANDED_OVER = ("prepared", "cancelled")
+"""States of jobs that no provider has; one may have had a job that was given up."""
 NO_RESULT = "no result yet"
 """Stands for the failure class of an attempt without a disposition."""
 MEANINGS: Mapping[str, str] = {
@@ -49,6 +52,7 @@ MEANINGS: Mapping[str, str] = {
     GIVEN_UP: "its submission was given up before it was known whether the provider had it",
     CALL_UNANSWERED: "an online call that may have been paid though no answer was stored",
     PERHAPS_REPEATED: "a further answer, or the same line delivered again: its bytes are gone",
+    CANARY_UNANSWERED: "requests of a canary that may have been paid; their tokens are not known",
     NOT_KEPT: "answers to a canary that was judged before its tokens were kept",
     PRICE: "its tokens are known and the price of its model is not",
 }
@@ -189,9 +193,14 @@ class ChargedJob:
     last_attempt_no: int
 
 
-def jobs_of_version(connection: Connection, version_no: int) -> list[ChargedJob]:
-    """Every batch of a version, oldest first."""
+def jobs_of_version(
+    connection: Connection, version_no: int, batch_no: int | None = None, *, first: int = 0
+) -> list[ChargedJob]:
+    """Every batch of a version, oldest first; one of them alone, or those from a number on."""
     table = batches.c
+    wanted = (table.version_no == version_no) & (table.batch_no >= first)
+    if batch_no is not None:
+        wanted &= table.batch_no == batch_no
     rows = connection.execute(
         select(
             table.batch_no,
@@ -206,7 +215,7 @@ def jobs_of_version(connection: Connection, version_no: int) -> list[ChargedJob]
             table.first_attempt_no,
             table.last_attempt_no,
         )
-        .where(table.version_no == version_no)
+        .where(wanted)
         .order_by(table.batch_no)
     )
     return [ChargedJob(*row) for row in rows]
@@ -319,16 +328,17 @@ def listed(
     )
 
 
-def calls_without_answer(connection: Connection, ledger: Ledger, version_no: int) -> int:
-    """Online calls of a version that may have been paid though no answer was stored."""
+def calls_without_answer(connection: Connection, ledger: Ledger, version_no: int) -> dict[int, int]:
+    """Online calls that may have been paid though no answer was stored: batch → calls."""
     found = ledger.dialect.fetch(
         connection,
-        "SELECT COALESCE(SUM(g.possibly_paid), 0) FROM batches b "
-        "JOIN online_groups g ON g.batch_no = b.batch_no WHERE b.version_no = ?",
-        {"calls": pl.Int64},
+        "SELECT g.batch_no, SUM(g.possibly_paid) FROM batches b "
+        "JOIN online_groups g ON g.batch_no = b.batch_no WHERE b.version_no = ? "
+        "AND g.possibly_paid > 0 GROUP BY g.batch_no",
+        {"batch_no": pl.Int64, "calls": pl.Int64},
         (version_no,),
     )
-    return int(found.item())
+    return dict(found.iter_rows())
 
 
 def _late(repeats: Repeats) -> tuple[str, str, str]:

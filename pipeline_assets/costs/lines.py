@@ -16,12 +16,16 @@ from pipeline_assets.costs.rates import JobRates
 TOKEN_COLUMNS = ("input_tokens", "output_tokens", "cached_tokens")
 
 
-def cost_of_lines(lines: pl.DataFrame, rates: JobRates) -> Decimal | None:
-    """What lines cost together, exactly; None if a part is not known.
+def cost_of_lines(lines: pl.DataFrame, rates: JobRates) -> tuple[Decimal | None, int]:
+    """What lines cost together, exactly, and how many lines of a model's do not say their tokens.
 
     Args:
         lines: disposition, failure_class and `TOKEN_COLUMNS` of attempts with a line.
         rates: of their job.
+
+    Returns:
+        The amount of those whose tokens are known, None where they have no price; and the number
+        of the others.
     """
     counted = pl.col("input_tokens").is_not_null() & pl.col("output_tokens").is_not_null()
     answered = (
@@ -30,21 +34,16 @@ def cost_of_lines(lines: pl.DataFrame, rates: JobRates) -> Decimal | None:
         | pl.col("output_tokens").is_not_null()
         | pl.col("failure_class").is_in(MODEL_ANSWERED)
     ).fill_null(value=False)
-    if lines.filter(answered & ~counted).height:
-        return None
     cached = pl.col("cached_tokens").fill_null(0)
-    known = lines.filter(counted).select(*TOKEN_COLUMNS[:2], cached_tokens=cached)
     impossible = (
-        (pl.col("output_tokens") < 0)
-        | (pl.col("cached_tokens") < 0)
-        | (pl.col("cached_tokens") > pl.col("input_tokens"))
-    )
-    if known.filter(impossible).height:
-        return None
+        (pl.col("output_tokens") < 0) | (cached < 0) | (cached > pl.col("input_tokens"))
+    ).fill_null(value=False)
+    known = lines.filter(counted & ~impossible).select(*TOKEN_COLUMNS[:2], cached_tokens=cached)
+    unsized = lines.filter((answered & ~counted) | (counted & impossible)).height
     total = Decimal(0)
     for read, written, from_cache, rows in known.group_by(TOKEN_COLUMNS).len().iter_rows():
         usd = rates.amount(read, written, from_cache, read)
         if usd is None:
-            return None
+            return None, unsized
         total += rows * usd
-    return total
+    return total, unsized

@@ -13,7 +13,7 @@ owner of a dead letter; `retry`, waiting for the time of another attempt.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from itertools import pairwise
@@ -28,6 +28,7 @@ from resources.clock import from_text
 from resources.context import Context
 from resources.ledger.engine import Ledger
 from resources.ledger.moves import batch_chain
+from resources.ledger.numbers import is_one_of, parts_of
 
 Part = Literal["queue", "provider", "local", "review", "retry"]
 PARTS: tuple[Part, ...] = get_args(Part)
@@ -46,11 +47,6 @@ _BATCH_MOVES = (
     "JOIN batches b ON b.batch_no = v.subject_no WHERE v.machine = 'batch' AND b.version_no = ? "
     "AND v.to_state IN ('running', 'results_available', 'reconciling') ORDER BY v.move_no"
 )
-# Both databases join texts, each by a name of its own; which order they do it in is not counted on.
-_TOGETHER = {
-    "sqlite": "GROUP_CONCAT(m.move_no, ' ')",
-    "postgresql": "STRING_AGG(CAST(m.move_no AS VARCHAR(20)), ' ')",
-}
 _WAYS = (
     "SELECT w.way, COUNT(*) FROM (SELECT m.record_no, {together} AS way FROM move_members m "
     "JOIN records r ON r.record_no = m.record_no WHERE m.record_no BETWEEN ? AND ? "
@@ -106,6 +102,7 @@ def times_of_version(connection: Connection, ledger: Ledger, version_no: int) ->
     seen = _seen(connection, ledger, version_no)
     took: Counter[tuple[float, ...]] = Counter()
     for ways in _ways(connection, ledger, version_no):
+        moves.read(ways)
         for way, records in ways.items():
             parts = parts_of_way(moves.of(way), seen)
             if parts is not None:
@@ -158,35 +155,33 @@ def _add_submitted(
 
 
 class _Moves:
-    """Moves of records, read when a way first names them."""
+    """Moves of records, each read once."""
 
     def __init__(self, connection: Connection, ledger: Ledger) -> None:
         self._connection, self._ledger = connection, ledger
         self._known: dict[int, Move] = {}
 
     def of(self, way: Sequence[int]) -> list[Move]:
-        """The moves of a way, in order."""
-        self.read(number for number in way if number not in self._known)
+        """The moves of a way, in order; they were read."""
         return [self._known[number] for number in way]
 
-    def read(self, numbers: Iterator[int]) -> None:
-        """Read moves that are not known yet."""
-        wanted = list(numbers)
-        if not wanted:
-            return
-        found = self._ledger.dialect.fetch(
-            self._connection,
-            "SELECT move_no, chain, to_state, moved_at FROM moves "  # noqa: S608
-            f"WHERE move_no IN ({','.join(map(str, wanted))})",
-            {
-                "move_no": pl.Int64,
-                "chain": pl.String,
-                "to_state": pl.String,
-                "moved_at": pl.String,
-            },
-        )
-        for number, chain, state, at in found.iter_rows():
-            self._known[number] = Move(chain, state, from_text(at))
+    def read(self, ways: Iterable[Sequence[int]]) -> None:
+        """Read the moves of some ways that are not known yet."""
+        wanted = {number for way in ways for number in way} - self._known.keys()
+        for part in parts_of(pl.Series(list(wanted), dtype=pl.Int64)):
+            found = self._ledger.dialect.fetch(
+                self._connection,
+                "SELECT move_no, chain, to_state, moved_at FROM moves "  # noqa: S608
+                f"WHERE {is_one_of('move_no', part)}",
+                {
+                    "move_no": pl.Int64,
+                    "chain": pl.String,
+                    "to_state": pl.String,
+                    "moved_at": pl.String,
+                },
+            )
+            for number, chain, state, at in found.iter_rows():
+                self._known[number] = Move(chain, state, from_text(at))
 
 
 def _seen(
@@ -220,7 +215,7 @@ def _ways(
     for start in range(first, last + 1, SHARD_RECORDS):
         found = ledger.dialect.fetch(
             connection,
-            _WAYS.format(together=_TOGETHER[ledger.dialect.name]),
+            _WAYS.format(together=ledger.dialect.joined("m.move_no")),
             {"way": pl.String, "records": pl.Int64},
             (start, min(start + SHARD_RECORDS - 1, last), version_no),
         )

@@ -16,18 +16,16 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from pipeline_assets.costs.canaries import JUDGED, canaries_of_version, canary_charges
+from pipeline_assets.costs.canaries import DONE, canaries_of_version, canary_charges
 from pipeline_assets.costs.charges import (
-    CONFLICT,
-    GIVEN_UP,
     IMPOSSIBLE,
-    NO_ANSWER,
     NOT_SETTLED,
     NOTHING,
     PRICE,
     TOKENS,
     WITHOUT_USAGE,
     ChargedJob,
+    calls_without_answer,
     grouped,
     jobs_of_version,
     shards,
@@ -40,8 +38,6 @@ from resources.ledger.jobs import JobRow
 
 ANSWERED = (TOKENS, WITHOUT_USAGE, IMPOSSIBLE)
 """Kinds of charges of which a line came back that is, or has to be, paid."""
-AT_MOST = (NO_ANSWER, CONFLICT, GIVEN_UP)
-"""Reasons for which a budget takes what an attempt may have cost at most."""
 
 
 @dataclass(frozen=True)
@@ -130,17 +126,26 @@ class SoFar:
 
     Attributes:
         usd: the known amount of settled results and judged canaries.
-        unpriced: answers whose amount is not known: no tokens reported, or no price.
+        unpriced: answers whose tokens are known and whose price is not.
+        unsized: settled batch → attempts, answers and calls of it whose tokens nobody knows.
+        unsized_canaries: the same of canaries.
         settled: batches whose results are in `usd`.
-        may_have_cost: batch → attempts of it that may have been run without an answer.
-        canaries: judged canaries that are in `usd`.
+        first_open: no batch before this number is open.
+        canaries: canaries that are.
     """
 
     usd: Decimal
     unpriced: int
+    unsized: dict[int, int]
+    unsized_canaries: dict[int, int]
     settled: frozenset[int]
-    may_have_cost: dict[int, int]
+    first_open: int
     canaries: frozenset[int]
+
+    @property
+    def known(self) -> bool:
+        """Is `usd` all that it has cost?"""
+        return not (self.unpriced or self.unsized or self.unsized_canaries)
 
 
 def charge_of(row: dict[str, Any], rates: JobRates) -> Charge:
@@ -176,27 +181,31 @@ def so_far(connection: Connection, context: Context, version_no: int) -> SoFar:
     """What a version has cost up to now."""
     jobs = [job for job in jobs_of_version(connection, version_no) if job.mode != "embedded"]
     rates = rates_of_jobs(connection, "batch", jobs, context.clock)
-    settled = [job for job in jobs if job.state in COMPLETE or job.state == "cancelled"]
+    settled = [job for job in jobs if job.state in (*COMPLETE, "cancelled")]
     total = Sum()
-    may: Counter[int] = Counter()
+    unsized: Counter[int] = Counter()
     for row, charge in charges_of_version(connection, context, version_no, settled, rates):
         total.add(charge)
-        if charge.reason in AT_MOST:
-            may[row["batch_no"]] += charge.rows
+        if charge.reason not in (None, PRICE, NOT_SETTLED):
+            unsized[row["batch_no"]] += charge.rows
+    calls = calls_without_answer(connection, context.ledger, version_no)
+    for job in settled:
+        unsized[job.no] += calls.get(job.no, 0)
+    canaries: Counter[int] = Counter()
     for charge in canary_charges(connection, context, version_no):
         total.add(Charge(charge.rows, 0, 0, 0, charge.usd, charge.reason))
-    unpriced = sum(
-        count
-        for reason, count in total.unknown.items()
-        if reason not in AT_MOST and reason != NOT_SETTLED
-    )
+        if charge.reason not in (None, PRICE, NOT_SETTLED):
+            canaries[charge.canary_no] += charge.rows
+    open_ones = {job.no for job in jobs} - {job.no for job in settled}
     return SoFar(
         total.usd,
-        unpriced,
+        total.unknown[PRICE],
+        dict(+unsized),
+        dict(canaries),
         frozenset(job.no for job in settled),
-        dict(may),
+        min(open_ones, default=jobs[-1].no + 1 if jobs else 0),
         frozenset(
-            one.no for one in canaries_of_version(connection, version_no) if one.state in JUDGED
+            one.no for one in canaries_of_version(connection, version_no) if one.state in DONE
         ),
     )
 
@@ -204,12 +213,11 @@ def so_far(connection: Connection, context: Context, version_no: int) -> SoFar:
 def spent(context: Context, version_no: int) -> Decimal | None:
     """What a version's results have cost so far, in US dollars; None if a part is not known.
 
-    Canaries are in it. What is not settled yet is not, nor what may have been run without an
-    answer.
+    Canaries are in it. What is not settled yet is not.
     """
     with context.ledger.read() as connection:
         found = so_far(connection, context, version_no)
-    return None if found.unpriced else found.usd
+    return found.usd if found.known else None
 
 
 def job_cost(context: Context, job: JobRow) -> JobCost | None:

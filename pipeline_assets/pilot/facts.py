@@ -59,7 +59,7 @@ _FINDINGS = (
     "SELECT f.rule, COUNT(DISTINCT f.record_no) FROM findings f "
     "JOIN records r ON r.record_no = f.record_no "
     "JOIN record_state s ON s.record_no = r.record_no AND s.state = 'awaiting_review' "
-    "WHERE r.version_no = ? GROUP BY f.rule"
+    "WHERE r.version_no = ? AND f.severity = 'review' GROUP BY f.rule"
 )
 _JOBS = (
     "SELECT b.batch_id, b.mode, b.submitted_at, (SELECT MIN(m.moved_at) FROM moves m "

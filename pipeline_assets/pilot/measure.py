@@ -4,7 +4,8 @@ Belongs here: measuring one stage of a process, writing it down, and adding up. 
 here: the stages.
 
 A step writes a line when it begins and one for each stage that it has done. A step that was killed
-leaves the line of its beginning without that of its end: its times are then known to be short.
+leaves the line of its beginning without that of its end: its times are then known to be short. One
+that failed leaves a line of that, and its stages count: they took their time.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 import msgspec
 
 FILE = "measured.jsonl"
-BEGUN, ENDED = "begun", "ended"
+BEGUN, ENDED, FAILED = "begun", "ended", "failed"
 """Marks of a step, where a stage would stand."""
+_MARKS = (BEGUN, ENDED, FAILED)
 _STATUS = Path("/proc/self/status")
 
 
@@ -32,7 +35,7 @@ class Measured(msgspec.Struct, frozen=True):
     Attributes:
         step: `scan`, `parse`, `process` or `publish`.
         subject: the version's key; of `parse` the parser key, of `scan` nothing.
-        stage: its name, or `begun` or `ended` for the step as a whole.
+        stage: its name, or `begun`, `ended` or `failed` for the step as a whole.
         wall_s: seconds by the clock on the wall.
         cpu_s: seconds of processor time of the step's own process.
         children_cpu_s: the same of the processes that it started and that ended.
@@ -67,7 +70,7 @@ class Effort:
 
 @dataclass
 class Stopwatch:
-    """Measures the stages of a step in this process.
+    """Measures the stages of a step in this process; a block of it is the step.
 
     Attributes:
         file: where lines go.
@@ -80,10 +83,15 @@ class Stopwatch:
     subject: str
     _began: tuple[float, float, float] = field(init=False)
 
-    def __post_init__(self) -> None:
+    def __enter__(self) -> Self:
         """Note that the step begins."""
         self._began = _now()
         self._write(Measured(self.step, self.subject, BEGUN))
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_error: object) -> None:
+        """Note that the step is over, or that it failed."""
+        self._write(self._since(self._began, ENDED if kind is None else FAILED))
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
@@ -94,17 +102,14 @@ class Stopwatch:
         finally:
             self._write(self._since(before, name))
 
-    def end(self) -> None:
-        """Note that the step is over."""
-        self._write(self._since(self._began, ENDED))
-
     def _since(self, before: tuple[float, float, float], name: str) -> Measured:
         wall, own, children = (now - then for now, then in zip(_now(), before, strict=True))
         return Measured(self.step, self.subject, name, wall, own, children, peak_rss_bytes())
 
     def _write(self, line: Measured) -> None:
         with self.file.open("ab") as stream:
-            stream.write(msgspec.json.encode(line) + b"\n")
+            # After a line that was cut, this one would else be a part of it.
+            stream.write(b"\n" + msgspec.json.encode(line) + b"\n")
 
 
 def peak_rss_bytes() -> int:
@@ -122,7 +127,7 @@ def peak_rss_bytes() -> int:
 
 
 def read_measured(folder: Path) -> list[Measured]:
-    """Every line that was written; a last line that was cut by a kill is left out."""
+    """Every line that was written; one that was cut, by a full disk or a kill, is left out."""
     file = folder / FILE
     if not file.is_file():
         return []
@@ -139,7 +144,7 @@ def stages_of(lines: Sequence[Measured], step: str, subject: str) -> dict[str, E
     """Stage → what it took in all runs of a step, in the order of the first."""
     efforts: dict[str, Effort] = {}
     for line in lines:
-        if (line.step, line.subject) != (step, subject) or line.stage in (BEGUN, ENDED):
+        if (line.step, line.subject) != (step, subject) or line.stage in _MARKS:
             continue
         before = efforts.get(line.stage, Effort())
         efforts[line.stage] = Effort(
@@ -152,9 +157,9 @@ def stages_of(lines: Sequence[Measured], step: str, subject: str) -> dict[str, E
 
 
 def was_cut(lines: Sequence[Measured], step: str, subject: str) -> bool:
-    """Was a run of the step ended before it was over, so that its times are short?"""
+    """Was a run of the step killed, so that the time of its last stage is not known?"""
     own = [line.stage for line in lines if (line.step, line.subject) == (step, subject)]
-    return own.count(BEGUN) != own.count(ENDED)
+    return own.count(BEGUN) != own.count(ENDED) + own.count(FAILED)
 
 
 def ended(lines: Sequence[Measured], step: str, subject: str) -> bool:

@@ -13,7 +13,7 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -68,9 +68,26 @@ class Plan(msgspec.Struct, frozen=True):
     known: int
 
 
-def pilot_id_of(versions: Sequence[str], sample: int, seed: int, documents: Sequence[str]) -> str:
-    """The id of a pilot: the same versions on the same documents are the same pilot."""
-    content = msgspec.json.encode((sorted(versions), sample, seed, sorted(documents)))
+def pilot_id_of(
+    digests: Mapping[str, str],
+    sample: int,
+    seed: int,
+    folder: str | None,
+    documents: Sequence[str],
+) -> str:
+    """The id of a pilot: the same versions on the same documents are the same pilot.
+
+    Args:
+        digests: version → its digest: one whose prompt was changed since is another one.
+        sample: documents that were asked for.
+        seed: what their order was made of.
+        folder: the folder that was named as the one source, since another one may have documents
+            of the same names; None: the declared sources.
+        documents: ids of the documents that are taken.
+    """
+    content = msgspec.json.encode(
+        (sorted(digests.items()), sample, seed, folder, sorted(documents))
+    )
     return f"p-{hashlib.sha256(content).hexdigest()[:12]}"
 
 

@@ -11,9 +11,12 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -68,7 +71,8 @@ def run_step(settings: Settings, work: Work, step: str, key: str) -> Standing | 
     process = fresh.Process(
         target=_in_process, args=(theirs, settings, work, step, key), name=f"pilot-{step}"
     )
-    process.start()
+    with _no_interrupt():
+        process.start()
     theirs.close()
     try:
         kind, *told = ours.recv()
@@ -87,6 +91,21 @@ def run_step(settings: Settings, work: Work, step: str, key: str) -> Standing | 
     raise error
 
 
+@contextmanager
+def _no_interrupt() -> Iterator[None]:
+    """What is started in here is not interrupted before it says that it may be.
+
+    A process that is interrupted while it loads its modules ends in a traceback on the terminal.
+    """
+    # Started with the first process otherwise, it lets interrupts through again.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _named(step: str, key: str) -> str:
     return step if step == SCAN else f"{step} {key}"
 
@@ -103,6 +122,7 @@ def _end(process: Any) -> None:
 def _in_process(answer: Connection, settings: Settings, work: Work, step: str, key: str) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         with open_context(settings) as context:
             answer.send(("done", STEPS[step](context, work, key)))
     except KeyboardInterrupt:

@@ -58,7 +58,7 @@ from pipeline_assets.pilot.projection import (
     share_of,
     total_of,
 )
-from pipeline_assets.pilot.run import Outcome
+from pipeline_assets.pilot.run import Outcome, digest_of
 from pipeline_assets.pilot.steps import MOVING, PARSE, PROCESS, PUBLISH
 from pipeline_assets.pilot.truth import Score, Truth, score
 from pipeline_assets.workloads.fields import fields_of
@@ -178,6 +178,7 @@ class VersionReport:
         due_at: when there is something to do for it next, UTC text.
         waits: why it does not go on now.
         problem: why it could not be processed, where it could not.
+        spec_changed: its files say something else by now: all figures are of what they said.
         outcomes: state → taken documents.
         excluded: reason → taken documents.
         failures: failure class → attempts that ended so, retries included.
@@ -214,6 +215,7 @@ class VersionReport:
     due_at: str | None
     waits: str | None
     problem: str | None
+    spec_changed: bool = False
     outcomes: dict[str, int] = field(default_factory=dict)
     excluded: dict[str, int] = field(default_factory=dict)
     failures: dict[str, int] = field(default_factory=dict)
@@ -535,6 +537,7 @@ class _Gathered:
             due_at=None if standing is None else standing.due_at,
             waits=None if standing is None else standing.waits,
             problem=outcome.problems.get(key),
+            spec_changed=self.version.digest != digest_of(context.settings, self.spec),
             outcomes=_sorted(Counter(fact.state for fact in self.facts)),
             excluded=_sorted(Counter(fact.reason for fact in self.facts if fact.reason)),
             failures=self.failures,

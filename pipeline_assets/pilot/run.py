@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from decimal import ROUND_DOWN, Decimal
 
-from partitions.processing_version import Spec, find_spec
+from partitions.processing_version import Spec, digest, find_spec
 from pipeline_assets.account.integrity import release_dead_leases
 from pipeline_assets.operating import check_operating
 from pipeline_assets.parser_settings import parser_settings
@@ -33,6 +33,7 @@ from pipeline_assets.pilot.plan import (
 from pipeline_assets.pilot.population import look_at_population
 from pipeline_assets.pilot.process import run_step
 from pipeline_assets.pilot.steps import (
+    BUDGET,
     PARSE,
     PROCESS,
     PUBLISH,
@@ -41,6 +42,8 @@ from pipeline_assets.pilot.steps import (
     Work,
     standing,
 )
+from pipeline_assets.versions import digested_parts
+from pipeline_assets.workloads.registry import load_workload
 from resources.clock import from_text, to_text
 from resources.context import Context, Progress, SilentProgress, open_context
 from resources.ledger.versions import all_operating, find
@@ -127,8 +130,14 @@ def make_plan(settings: Settings, main: Context | None, wanted: Wanted) -> Plan:
         seed=wanted.seed,
         parser_keys=[parser_settings(spec).key for spec in specs],
     )
-    documents = [taken.document_id for taken in population.taken]
-    pilot_id = pilot_id_of(wanted.versions, wanted.sample, wanted.seed, documents)
+    folder = str(settings.source_folder.resolve()) if settings.source_given else None
+    pilot_id = pilot_id_of(
+        {spec.key: digest_of(settings, spec) for spec in specs},
+        wanted.sample,
+        wanted.seed,
+        folder,
+        [taken.document_id for taken in population.taken],
+    )
     if has_plan(settings, pilot_id):
         return find_plan(settings, pilot_id)
     plan = Plan(
@@ -138,7 +147,7 @@ def make_plan(settings: Settings, main: Context | None, wanted: Wanted) -> Plan:
         sample=wanted.sample,
         seed=wanted.seed,
         made_at=to_text(settings.clock()),
-        source=str(settings.source_folder) if settings.source_given else None,
+        source=folder,
         source_name=settings.source_name if settings.source_given else None,
         strata=population.strata,
         taken=population.taken,
@@ -165,16 +174,24 @@ def specs_of(settings: Settings, versions: Sequence[str]) -> list[Spec]:
     return specs
 
 
-def taken_over(
-    main: Context | None, specs: Sequence[Spec], budget_usd: Decimal | None
-) -> dict[str, dict[str, str]]:
-    """The operating settings of every version in the pilot.
+def digest_of(settings: Settings, spec: Spec) -> str:
+    """The digest of a version as its files are now.
+
+    Raises:
+        UnknownWorkload, InvalidWorkload, UnknownPrompt, UnknownAcceptance, SpecDisagrees: its
+            workload, or what it names of it, cannot be used.
+    """
+    return digest(
+        spec, digested_parts(spec, load_workload(spec.workload, settings.workload_folder))
+    )
+
+
+def taken_over(main: Context | None, specs: Sequence[Spec]) -> dict[str, dict[str, str]]:
+    """The operating settings that every version begins with in the pilot.
 
     Those of the archive, but every document of the sample is processed whatever the scope is, and
-    what is accepted is published in the pilot whatever the policy is. A budget is shared out
-    equally among the versions that cost money.
+    what is accepted is published in the pilot whatever the policy is.
     """
-    paying = [spec.key for spec in specs if spec.mode != "embedded"]
     found: dict[str, dict[str, str]] = {}
     for spec in specs:
         known: Mapping[str, str] = {}
@@ -182,18 +199,29 @@ def taken_over(
             frozen = find(main.ledger, spec.key)
             known = all_operating(main.ledger, _NOBODY if frozen is None else frozen.version_no)
         found[spec.key] = {**known, "scope": "all", "promote": "auto"}
-        if budget_usd is not None and spec.key in paying:
-            # Nought would mean no limit.
-            share = max(_LEAST, (budget_usd / len(paying)).quantize(_LEAST, rounding=ROUND_DOWN))
-            check_operating("budget_usd", f"{share:f}")
-            found[spec.key]["budget_usd"] = f"{share:f}"
     return found
+
+
+def shares_of(budget_usd: Decimal | None, specs: Sequence[Spec]) -> dict[str, str]:
+    """A budget, shared out equally among the versions that cost money: version → its share.
+
+    Raises:
+        OperatingValueRefused: it is no budget that a version can have.
+    """
+    paying = [spec.key for spec in specs if spec.mode != "embedded"]
+    if budget_usd is None or not paying:
+        return {}
+    # Nought would mean no limit.
+    share = max(_LEAST, (budget_usd / len(paying)).quantize(_LEAST, rounding=ROUND_DOWN))
+    check_operating(BUDGET, f"{share:f}")
+    return dict.fromkeys(paying, f"{share:f}")
 
 
 def carry_out(
     settings: Settings,
     plan: Plan,
     operating: Mapping[str, Mapping[str, str]],
+    budgets: Mapping[str, str] | None = None,
     *,
     wait: bool = False,
     progress: Progress | None = None,
@@ -205,7 +233,8 @@ def carry_out(
     Args:
         settings: of the main state folder.
         plan: the pilot.
-        operating: of every version, the settings that it takes over.
+        operating: of every version, the settings that it takes over where it begins now.
+        budgets: version → what it may cost; that of earlier calls stays where there is none.
         wait: wait for providers and for retries, until no version goes on by itself.
         progress: where it is told which step is at work.
         step: runs a step in a process of its own.
@@ -216,7 +245,7 @@ def carry_out(
         StepDied, StepBroke: a step ended without an answer, or met a mistake in the code.
     """
     own = pilot_settings(settings, plan)
-    work = Work(plan, operating)
+    work = Work(plan, operating, budgets or {})
     shown = progress or SilentProgress()
 
     def run(name: str, key: str) -> Standing | None:

@@ -10,18 +10,17 @@ a document that changes later is never asked about, and paid, a second time.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 import polars as pl
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from pipeline_assets.accept.judge_batches import judge_batches
 from pipeline_assets.collect.collect_batches import collect_batches
 from pipeline_assets.ingest.parse_documents import parse_documents
 from pipeline_assets.ingest.scan import scan_source
-from pipeline_assets.operating import SETTINGS
 from pipeline_assets.parser_settings import parser_settings
 from pipeline_assets.pilot.measure import FILE, Stopwatch
 from pipeline_assets.pilot.plan import Plan
@@ -38,7 +37,7 @@ from pipeline_assets.versions import OpenVersion, open_version
 from resources.context import Context
 from resources.ledger.approvals import record, standing_of
 from resources.ledger.retries import first_retry
-from resources.ledger.versions import all_operating, journal_operating
+from resources.ledger.versions import journal_operating, operating_value
 from resources.sources.declared import declared_sources
 from resources.sources.sampled import SampledSource, open_to_look
 
@@ -48,6 +47,13 @@ MOVING = ("queued", "prepared", "submitted", "collected", "retry_wait")
 ROUNDS = 50
 """More rounds than any version needs while nothing has to be waited for."""
 APPROVED = "approved in the archive that the pilot was made for"
+TAKEN_OVER = "taken over by the pilot"
+"""The reason of settings that came from the archive, and the mark that they did."""
+ASKED_FOR = "asked for with the pilot"
+BUDGET, NO_BUDGET = "budget_usd", "0"
+_TAKEN_OVER = (
+    "SELECT COUNT(*) FROM operating_settings WHERE version_no = :version AND reason = :reason"
+)
 _DUE = (
     "SELECT MIN(next_poll_at) FROM (SELECT next_poll_at FROM batches WHERE version_no = :version "
     "AND state IN ('prepared', 'submitting', 'submitted', 'running') UNION ALL "
@@ -91,11 +97,13 @@ class Work:
 
     Attributes:
         plan: the pilot.
-        operating: of every version, the settings that it takes over.
+        operating: of every version, the settings that it takes over, once.
+        budgets: version → what it may cost, where that is asked for now.
     """
 
     plan: Plan
     operating: Mapping[str, Mapping[str, str]]
+    budgets: Mapping[str, str] = field(default_factory=dict)
 
 
 def scan_step(context: Context, work: Work) -> None:
@@ -104,19 +112,17 @@ def scan_step(context: Context, work: Work) -> None:
     Raises:
         SourceError, SourceMoved, LeaseHeld, InvalidSources: as a scan.
     """
-    watch = _watch(context, SCAN, "")
     plan = work.plan
     chosen: dict[str, list[str]] = {}
     for taken in plan.taken:
         chosen.setdefault(taken.source, []).append(taken.document_id)
-    with watch.stage(SCAN):
+    with _watch(context, SCAN, "") as watch, watch.stage(SCAN):
         for declared in declared_sources(context.settings):
             if declared.name in chosen:
                 source = SampledSource(open_to_look(declared), chosen[declared.name])
                 scan_source(context, source, declared)
                 if declared.approval:
                     _approve(context, plan)
-    watch.end()
 
 
 def _approve(context: Context, plan: Plan) -> None:
@@ -142,10 +148,8 @@ def parse_step(context: Context, work: Work, key: str) -> None:
     """
     version = _open(context, work, key)
     settings = parser_settings(version.spec)
-    watch = _watch(context, PARSE, settings.key)
-    with watch.stage(PARSE):
+    with _watch(context, PARSE, settings.key) as watch, watch.stage(PARSE):
         parse_documents(context, settings, version.spec.workload)
-    watch.end()
 
 
 def process_step(context: Context, work: Work, key: str) -> Standing:
@@ -156,7 +160,6 @@ def process_step(context: Context, work: Work, key: str) -> Standing:
         what else the stages raise.
     """
     version = _open(context, work, key)
-    watch = _watch(context, PROCESS, key)
     stages: dict[str, Callable[[], object]] = {
         "poll": lambda: _look(context),
         "prepare": lambda: _prepare(context, version),
@@ -164,19 +167,19 @@ def process_step(context: Context, work: Work, key: str) -> Standing:
         "accept": lambda: judge_batches(context, version),
     }
     waiting: dict[str, str] = {}
-    for _ in range(ROUNDS):
-        before = _mark(context, version)
-        for name in ("poll", "prepare"):
-            with watch.stage(name):
-                stages[name]()
-        with watch.stage("submit"):
-            waiting = submit_batches(context, version).waiting
-        for name in ("collect", "accept"):
-            with watch.stage(name):
-                stages[name]()
-        if _mark(context, version) == before and not _is_due(context, version):
-            break
-    watch.end()
+    with _watch(context, PROCESS, key) as watch:
+        for _ in range(ROUNDS):
+            before = _mark(context, version)
+            for name in ("poll", "prepare"):
+                with watch.stage(name):
+                    stages[name]()
+            with watch.stage("submit"):
+                waiting = submit_batches(context, version).waiting
+            for name in ("collect", "accept"):
+                with watch.stage(name):
+                    stages[name]()
+            if _mark(context, version) == before and not _is_due(context, version):
+                break
     return standing(context, key, version.version_no, waiting)
 
 
@@ -187,10 +190,8 @@ def publish_step(context: Context, work: Work, key: str) -> None:
         what publishing raises.
     """
     version = _open(context, work, key)
-    watch = _watch(context, PUBLISH, key)
-    with watch.stage(PUBLISH):
+    with _watch(context, PUBLISH, key) as watch, watch.stage(PUBLISH):
         publish_accepted(context, version)
-    watch.end()
 
 
 def standing(
@@ -266,13 +267,25 @@ def _watch(context: Context, step: str, subject: str) -> Stopwatch:
 
 
 def _open(context: Context, work: Work, key: str) -> OpenVersion:
-    """The version, with the operating settings that it takes over from the archive."""
+    """The version, with the settings that it takes over from the archive and the budget it has.
+
+    They are taken over once: a budget that was given for the pilot, and what a person set in it
+    since, would else be overruled by the archive's at the next call.
+    """
     version = open_version(context, key)
-    ledger = context.ledger
-    known = all_operating(ledger, version.version_no)
-    cause = context.cause("taken over by the pilot", "pilot")
+    ledger, number = context.ledger, version.version_no
+    budget = work.budgets.get(key)
     with ledger.write() as connection:
-        for name, value in sorted(work.operating.get(key, {}).items()):
-            if known.get(name, SETTINGS[name].default) != value:
-                journal_operating(connection, version.version_no, name, value, cause)
+        if not _was_taken_over(connection, number):
+            cause = context.cause(TAKEN_OVER, "pilot")
+            for name, value in sorted(work.operating.get(key, {}).items()):
+                journal_operating(connection, number, name, value, cause)
+        if budget is not None and budget != operating_value(connection, number, BUDGET, NO_BUDGET):
+            cause = context.cause(ASKED_FOR, "pilot")
+            journal_operating(connection, number, BUDGET, budget, cause)
     return version
+
+
+def _was_taken_over(connection: Connection, version_no: int) -> bool:
+    wanted = {"version": version_no, "reason": TAKEN_OVER}
+    return bool(connection.execute(text(_TAKEN_OVER), wanted).scalar())

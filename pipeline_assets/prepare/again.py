@@ -172,9 +172,15 @@ def _spool_changed(
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     base = spool.tell()
     documents = with_pages(store, rows.select("record_id", "checksum", "text_pack"), on_slice)
-    made, not_made = spool_bodies(
-        maker, batched(documents, RECORDS_AT_ONCE), spool, on_slice=lambda _: on_slice()
+    parts = [pl.DataFrame(schema=ASKED_SCHEMA)]
+    not_made = spool_bodies(
+        maker,
+        batched(documents, RECORDS_AT_ONCE),
+        spool,
+        parts.append,
+        on_slice=lambda _: on_slice(),
     )
+    made = pl.concat(parts)
     places = rows.select("row", before="request_digest").with_row_index("of", offset=0)
     places = places.with_columns(pl.col("of").cast(pl.Int64))
     found = (

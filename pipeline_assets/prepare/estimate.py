@@ -19,7 +19,7 @@ import polars as pl
 from pipeline_assets.parser_settings import parser_settings
 from pipeline_assets.prepare.plan import smallest_batch
 from pipeline_assets.prepare.requests import RECORDS_AT_ONCE, with_pages
-from pipeline_assets.prepare.spool import spool_bodies
+from pipeline_assets.prepare.spool import ASKED_SCHEMA, spool_bodies
 from pipeline_assets.prompting.request_maker import make_request_maker
 from pipeline_assets.replay.model import ReplayPlan
 from pipeline_assets.versions import OpenVersion
@@ -165,13 +165,16 @@ def _measure(context: Context, version: OpenVersion, plan: ReplayPlan) -> Estima
     documents = with_pages(
         context.artifacts, share.select("record_id", "checksum", "text_pack"), lambda: None
     )
+    parts = [pl.DataFrame(schema=ASKED_SCHEMA)]
     with Path(os.devnull).open("wb") as nowhere:
-        asked, refused = spool_bodies(
+        refused = spool_bodies(
             make_request_maker(version),
             batched(documents, RECORDS_AT_ONCE),
             nowhere,
+            parts.append,
             on_slice=lambda _: None,
         )
+    asked = pl.concat(parts)
     sendable = round(plan.members.height * asked.height / share.height)
     found = replace(found, looked_at=share.height, refused=refused.height, sendable=sendable)
     if asked.is_empty():

@@ -11,22 +11,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
 import polars as pl
 from sqlalchemy import Connection, func, select
 
-from pipeline_assets.barred_documents import barred_documents
 from pipeline_assets.operating import operating
-from pipeline_assets.parser_settings import parser_settings
-from pipeline_assets.prepare.candidates import Split, split_documents
-from pipeline_assets.prepare.divided import divisions
-from pipeline_assets.prepare.document_facts import earlier_records
+from pipeline_assets.prepare.fresh_records import Found, find_fresh
 from pipeline_assets.prepare.manifest_rows import manifest_rows
 from pipeline_assets.prepare.plan import plan_shares, write_batches
 from pipeline_assets.prepare.requests import RECORDS_AT_ONCE, with_pages, write_requests
 from pipeline_assets.prepare.room import require_room
-from pipeline_assets.prepare.spool import spool_bodies
+from pipeline_assets.prepare.spool import ASKED_SCHEMA, spool_bodies
 from pipeline_assets.prompting.request_maker import make_request_maker
 from pipeline_assets.replay.model import ReplayPlan
 from pipeline_assets.replay.reasons import check_replay_reason
@@ -42,14 +39,13 @@ from resources.ledger.manifests import (
     ManifestPlan,
     next_manifest_id,
     store_manifest,
-    version_records,
 )
 from resources.ledger.moves import Cause
 from resources.ledger.replays import store_replay
 from resources.ledger.schema import manifests
 from resources.ledger.versions import journal_operating
-from resources.one_moment import at_one_moment
-from resources.record_ids import batch_key, record_id
+from resources.record_ids import batch_key
+from resources.sorted_spill import sorted_slices
 from resources.spilled import SpilledFrames, spilled_frames
 
 BY_DOCUMENT = "by document"
@@ -123,74 +119,45 @@ def _freeze_split(
     replay_reason: str | None,
     selected: ReplayPlan | None,
 ) -> FreezeReport:
-    ledger = context.ledger
-    split = _split(context, version, selected)
-    if split.fresh.is_empty():
-        with fenced(ledger, lease) as connection:
-            replace_exclusions(connection, ledger, version.version_no, split.excluded)
-        return _report(None, split, 0)
-    require_room(
-        context, version.version_no, split.fresh.height, spooled=version.spec.mode != "embedded"
-    )
-    context.progress.start("requests", split.fresh.height)
-    store = context.artifacts
-    with spilled_frames(store) as rows, spilled_frames(store) as planned:
-        for part in _record_rows(version, split.fresh, replay_reason):
+    ledger, store = context.ledger, context.artifacts
+    with ExitStack() as files:
+        fresh, rows, asked, planned = (files.enter_context(spilled_frames(store)) for _ in range(4))
+        chosen = None if selected is None else selected.members["document_no"]
+        found = find_fresh(context, version, replay_reason, chosen, fresh.add)
+        if not fresh.height:
+            with fenced(ledger, lease) as connection:
+                replace_exclusions(connection, ledger, version.version_no, found.excluded)
+            return _report(None, found, 0)
+        spooled = version.spec.mode != "embedded"
+        require_room(context, version.version_no, fresh.height, spooled=spooled)
+        context.progress.start("requests", fresh.height)
+        for part in sorted_slices(store, fresh, "record_id", version.spec.batch_records):
             rows.add(part)
-        # From here on they wait in the file alone.
-        split = replace(split, fresh=split.fresh.clear())
-        return _freeze(context, version, lease, split, rows, planned, replay_reason, selected)
+        parts = _Parts(rows, asked, planned)
+        return _freeze(context, version, lease, found, parts, replay_reason, selected)
 
 
-def _split(context: Context, version: OpenVersion, selected: ReplayPlan | None) -> Split:
-    """What becomes of every present document; `fresh` has the text_pack of each too."""
-    key = parser_settings(version.spec).key
-    parts: list[Split] = []
-    # One moment: a document that changes meanwhile would be split twice, or not at all.
-    with at_one_moment(context) as still:
-        records = version_records(still.ledger, version.version_no)
-        earlier = earlier_records(still.ledger, version)
-        first_use = selected is not None and records.is_empty()
-        narrow = first_use or operating(still.ledger, version.version_no).scope == "replays"
-        for present, parses in divisions(still, version.spec.workload, key):
-            split = split_documents(
-                present,
-                parses,
-                records,
-                barred=barred_documents(still, version, present),
-                earlier=earlier,
-                only=None if selected is None else selected.members["document_no"],
-                narrow=narrow,
-            )
-            packs = parses.select("checksum", "text_pack")
-            parts.append(replace(split, fresh=split.fresh.join(packs, on="checksum", how="left")))
-    return Split(
-        fresh=pl.concat([part.fresh for part in parts]),
-        existing=pl.concat([part.existing for part in parts]),
-        excluded=pl.concat([part.excluded for part in parts]).sort("document_no"),
-    )
+@dataclass(frozen=True)
+class _Parts:
+    """What waits in files until the transaction.
 
+    Attributes:
+        rows: of the records, by record_id, as many in a frame as a batch may hold.
+        asked: `spool.ASKED_SCHEMA` of their requests.
+        planned: of the batches, one frame each.
+    """
 
-def _record_rows(
-    version: OpenVersion, fresh: pl.DataFrame, replay_reason: str | None
-) -> Iterator[pl.DataFrame]:
-    """The records that documents become, by record_id, as many at a time as a batch may hold."""
-    spec = version.spec
-    rows = fresh.with_columns(
-        record_id=record_id(spec.workload, pl.col("document_id"), pl.col("checksum"), spec.key),
-        operation=pl.lit(spec.operation),
-        replay_reason=pl.lit(replay_reason) if replay_reason else pl.col("replay_reason"),
-    ).sort("record_id")
-    yield from rows.iter_slices(spec.batch_records)
+    rows: SpilledFrames
+    asked: SpilledFrames
+    planned: SpilledFrames
 
 
 def _freeze(
     context: Context,
     version: OpenVersion,
     lease: Lease,
-    split: Split,
-    rows: SpilledFrames,
-    planned: SpilledFrames,
+    found: Found,
+    parts: _Parts,
     replay_reason: str | None,
     selected: ReplayPlan | None,
 ) -> FreezeReport:
@@ -198,15 +165,15 @@ def _freeze(
     manifest_id = next_manifest_id(context.ledger, version.version_no, spec.key)
     heart = Heartbeat(context.ledger, lease)
     if spec.mode == "embedded":
-        plans = list(_plan_batches(context, version, manifest_id, rows, planned, heart))
+        plans = list(_plan_batches(context, version, manifest_id, parts, heart))
     else:
-        plans, refused = _ask(context, version, manifest_id, rows, planned, heart)
-        split = replace(split, excluded=pl.concat([split.excluded, refused]).sort("document_no"))
+        plans, refused = _ask(context, version, manifest_id, parts, heart)
+        found = replace(found, excluded=pl.concat([found.excluded, refused]).sort("document_no"))
     context.progress.finish()
     if not plans:
         with fenced(context.ledger, lease) as connection:
-            replace_exclusions(connection, context.ledger, version.version_no, split.excluded)
-        return _report(None, split, 0)
+            replace_exclusions(connection, context.ledger, version.version_no, found.excluded)
+        return _report(None, found, 0)
     digest = ManifestDigest()
     artifact = store_frame(
         context.artifacts, "manifest", MANIFEST, manifest_rows(version, plans, digest)
@@ -215,7 +182,7 @@ def _freeze(
         manifest_id=manifest_id,
         version_no=version.version_no,
         digest=digest.hexdigest(),
-        expected=planned.height,
+        expected=parts.planned.height,
         artifact=artifact.digest,
         replay_reason=replay_reason or BY_DOCUMENT,
         provider=spec.provider,
@@ -228,11 +195,11 @@ def _freeze(
         if selected is not None:
             plan = replace(plan, replay_no=_store_replay(connection, context, version, selected))
         store_manifest(connection, context.ledger, plan, iter(plans), cause)
-        replace_exclusions(connection, context.ledger, version.version_no, split.excluded)
+        replace_exclusions(connection, context.ledger, version.version_no, found.excluded)
     reasons = Counter[str]()
-    for part in planned.each():
+    for part in parts.planned.each():
         reasons.update(dict(part["replay_reason"].value_counts().iter_rows()))
-    return replace(_report(plan, split, len(plans)), reasons=dict(sorted(reasons.items())))
+    return replace(_report(plan, found, len(plans)), reasons=dict(sorted(reasons.items())))
 
 
 def _store_replay(
@@ -260,25 +227,31 @@ def _ask(
     context: Context,
     version: OpenVersion,
     manifest_id: str,
-    rows: SpilledFrames,
-    planned: SpilledFrames,
+    parts: _Parts,
     heart: Heartbeat,
 ) -> tuple[list[BatchPlan], pl.DataFrame]:
     """Batches for a model, and the documents that cannot be sent to it, with the reason."""
     maker = make_request_maker(version)
     documents = (
         document
-        for part in rows.each()
+        for part in parts.rows.each()
         for document in with_pages(
             context.artifacts, part.select("record_id", "checksum", "text_pack"), heart.beat
         )
     )
+    sizes = [pl.DataFrame(schema={name: ASKED_SCHEMA[name] for name in _SIZES})]
+
+    def keep(requests: pl.DataFrame) -> None:
+        parts.asked.add(requests)
+        sizes.append(requests.select(_SIZES))
+
     with context.artifacts.workfile() as spool:
         with spool.open("wb") as bodies:
-            asked, refused = spool_bodies(
+            refused = spool_bodies(
                 maker,
                 batched(documents, RECORDS_AT_ONCE),
                 bodies,
+                keep,
                 on_slice=context.progress.advance,
             )
         excluded = pl.concat(
@@ -286,26 +259,30 @@ def _ask(
                 part.join(refused, on="row").select(
                     "document_no", "source_version_no", "reason", "detail"
                 )
-                for part in _numbered(rows)
+                for part in _numbered(parts.rows)
             ]
         )
-        if asked.is_empty():
+        if not parts.asked.height:
             return [], excluded
         settings = operating(context.ledger, version.version_no)
         today = context.ledger.now()[:10]
-        shares = plan_shares(version, maker, asked, settings, today)
+        shares = plan_shares(version, maker, pl.concat(sizes), settings, today)
         plans = write_batches(
             context.artifacts,
             version,
             maker,
             shares,
-            lambda share: _asked_rows(rows, asked.slice(share.start, len(share))),
+            lambda share: _asked_rows(parts, share),
             spool,
             lambda ordinal: batch_key(context.ledger.ledger_id, manifest_id, ordinal),
             on_slice=heart.beat,
-            keep=planned.add,
+            keep=parts.planned.add,
         )
         return list(plans), excluded
+
+
+_SIZES = ["body_length", "input_tokens"]
+"""Of a request: what the split into batches goes by."""
 
 
 def _numbered(rows: SpilledFrames) -> Iterator[pl.DataFrame]:
@@ -316,10 +293,11 @@ def _numbered(rows: SpilledFrames) -> Iterator[pl.DataFrame]:
         first += part.height
 
 
-def _asked_rows(rows: SpilledFrames, asked: pl.DataFrame) -> pl.DataFrame:
+def _asked_rows(parts: _Parts, share: range) -> pl.DataFrame:
     """What the manifest says of the records of some requests, in their order."""
+    asked = parts.asked.slice(share.start, share.stop)
     first, last = int(asked["row"].item(0)), int(asked["row"].item(-1))
-    numbered = rows.slice(first, last + 1).with_columns(
+    numbered = parts.rows.slice(first, last + 1).with_columns(
         row=pl.int_range(pl.len(), dtype=pl.Int64) + first
     )
     return numbered.drop("text_pack").join(asked, on="row", maintain_order="left").drop("row")
@@ -329,11 +307,10 @@ def _plan_batches(
     context: Context,
     version: OpenVersion,
     manifest_id: str,
-    rows: SpilledFrames,
-    planned: SpilledFrames,
+    parts: _Parts,
     heart: Heartbeat,
 ) -> Iterator[BatchPlan]:
-    for ordinal, part in enumerate(rows.each()):
+    for ordinal, part in enumerate(parts.rows.each()):
         key = batch_key(context.ledger.ledger_id, manifest_id, ordinal)
         file = write_requests(
             context.artifacts,
@@ -348,16 +325,18 @@ def _plan_batches(
             batch_key=key,
             request_artifact=file.stored.digest,
             request_bytes=file.stored.size,
-            rows=planned.add(pl.concat([part.drop("text_pack"), file.lines], how="horizontal")),
+            rows=parts.planned.add(
+                pl.concat([part.drop("text_pack"), file.lines], how="horizontal")
+            ),
         )
 
 
-def _report(plan: ManifestPlan | None, split: Split, batches: int) -> FreezeReport:
+def _report(plan: ManifestPlan | None, found: Found, batches: int) -> FreezeReport:
     return FreezeReport(
         manifest_id=None if plan is None else plan.manifest_id,
         digest=None if plan is None else plan.digest,
         expected=0 if plan is None else plan.expected,
         batches=batches,
-        already=split.existing.height,
-        excluded=dict(sorted(split.excluded["reason"].value_counts().iter_rows())),
+        already=found.existing,
+        excluded=dict(sorted(found.excluded["reason"].value_counts().iter_rows())),
     )

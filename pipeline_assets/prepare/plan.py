@@ -68,7 +68,7 @@ def plan_shares(
     Args:
         version: the version.
         maker: makes its requests.
-        asked: its requests (`spool.ASKED_SCHEMA`).
+        asked: body_length and input_tokens of its requests (`spool.ASKED_SCHEMA`).
         settings: limits that an operator set.
         today: names the date of those in a refusal.
         max_records: at most so many in a batch, where that is fewer than the version says.

@@ -25,6 +25,7 @@ from pipeline_assets.prepare.again import frozen_bodies, spool_again
 from pipeline_assets.prepare.manifest_rows import manifest_rows
 from pipeline_assets.prepare.plan import least_records, plan_shares, write_batches
 from pipeline_assets.prepare.requests import RECORDS_AT_ONCE
+from pipeline_assets.prepare.room import require_room
 from pipeline_assets.prompting.request_maker import RequestMaker, make_request_maker
 from pipeline_assets.recovery.retry import LARGER_OUTPUT, REPLAY, REQUEUE, SMALLER_BATCH
 from pipeline_assets.replay.model import ReplayPlan
@@ -105,6 +106,7 @@ def freeze_retries(context: Context, version: OpenVersion) -> RetryReport:
     Raises:
         ArtifactDamaged, RequestChanged: stored requests are not those that were frozen.
         JobRefused: the provider cannot be asked for them.
+        NotEnoughRoom: a disk has no room for them; nothing was written.
         LeaseHeld: another worker is freezing this version.
     """
     if version.held is not None:
@@ -202,6 +204,8 @@ class _Again:
         manifest_id = next_manifest_id(context.ledger, version.version_no, version.key)
         heart = Heartbeat(context.ledger, self.lease)
         rows = self._numbered()
+        spooled = version.spec.mode != "embedded"
+        require_room(context, version.version_no, rows.height, spooled=spooled)
         if version.spec.mode == "embedded":
             plans = list(self._embedded(manifest_id, rows, heart))
             refused = pl.DataFrame(schema={"row": pl.Int64, "detail": pl.String})

@@ -37,30 +37,34 @@ ASKED_SCHEMA = {
 REFUSED_SCHEMA = {"row": pl.Int64, "reason": pl.String, "detail": pl.String}
 
 
+ROWS_KEPT_AT_ONCE = 25_000
+"""So many rows about requests are put away together."""
+
+
 def spool_bodies(
     maker: RequestMaker,
     slices: Iterator[list[tuple[str, Pages]]],
     spool: BinaryIO,
+    keep: Callable[[pl.DataFrame], object],
     *,
     on_slice: Callable[[int], None],
-) -> tuple[pl.DataFrame, pl.DataFrame]:
+) -> pl.DataFrame:
     """Render and ask about every record, a slice at a time.
 
     Args:
         maker: of the version.
         slices: record_id and pages of each record, in the order of the manifest.
         spool: where bodies are written, one after the other.
+        keep: takes the requests (`ASKED_SCHEMA`), many at a time; `row` counts the records from 0.
         on_slice: called with the size of each finished slice.
 
     Returns:
-        Requests (`ASKED_SCHEMA`) and records that cannot be sent (`REFUSED_SCHEMA`); `row` counts
-        the records from 0.
+        Records that cannot be sent (`REFUSED_SCHEMA`), with the same `row`.
     """
-    asked: list[pl.DataFrame] = []
+    rows: list[tuple[object, ...]] = []
     refused: list[tuple[int, str, str]] = []
     row, offset = 0, 0
     for part in slices:
-        rows: list[tuple[object, ...]] = []
         named = [(reference(name), pages) for name, pages in part]
         for (name, _), rendered in zip(named, maker.render(named), strict=True):
             if isinstance(rendered, DocumentRefused):
@@ -83,9 +87,10 @@ def spool_bodies(
                 )
                 offset += len(body)
             row += 1
-        asked.append(frame_of(rows, ASKED_SCHEMA))
+        if len(rows) >= ROWS_KEPT_AT_ONCE:
+            keep(frame_of(rows, ASKED_SCHEMA))
+            rows = []
         on_slice(len(part))
-    return (
-        pl.concat([pl.DataFrame(schema=ASKED_SCHEMA), *asked]),
-        frame_of(refused, REFUSED_SCHEMA),
-    )
+    if rows:
+        keep(frame_of(rows, ASKED_SCHEMA))
+    return frame_of(refused, REFUSED_SCHEMA)

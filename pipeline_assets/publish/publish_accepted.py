@@ -197,6 +197,79 @@ def _publish(context: Context, version: OpenVersion, lease: Lease, staged: Stage
         return publish_staged(connection, context, version, staged, change, cause)
 
 
+@dataclass(frozen=True)
+class Delivery:
+    """What delivering a staging frame comes to, before anything is written.
+
+    Attributes:
+        fresh: `CANDIDATE_SCHEMA` of records to write an entry for.
+        done: record_no, entry_no of records whose delivery key is in the ledger.
+        older: record_no of records whose document has a newer published one.
+        current: the rows of `done` whose document has no newer published record.
+    """
+
+    fresh: pl.DataFrame
+    done: pl.DataFrame
+    older: pl.Series
+    current: pl.DataFrame
+
+
+def plan_delivery(
+    connection: Connection,
+    context: Context,
+    version: OpenVersion,
+    staged: Staged,
+    only: pl.Series | None = None,
+    state: str = "accepted",
+) -> Delivery:
+    """What is to be done about the accepted records of one staging frame.
+
+    Args:
+        connection: a transaction that may stage tables; to act on the plan, the write transaction
+            that holds the archive's lock.
+        context: the open resources.
+        version: their processing version.
+        staged: the frame.
+        only: record_no of the records that are meant; all by default.
+        state: `published` asks what would be done if those records were accepted again.
+
+    Raises:
+        see `publish_accepted`.
+    """
+    batch, ledger = staged.batch, context.ledger
+    # A file changed in place would carry other values, or other search text, under a right digest.
+    context.artifacts.verify("frame", staged.artifact)
+    staging = read_frame(STAGING, context.artifacts.require("frame", staged.artifact))
+    accepted = (
+        accepted_of_batch(connection, ledger, batch, state)
+        if staged.late_no is None
+        else accepted_of_late(connection, ledger, staging, state)
+    )
+    if only is not None:
+        accepted = accepted.filter(pl.col("record_no").is_in(only.implode()))
+    key = parser_settings(version.spec).key
+    fields = searched(version.workload.fields)
+    candidates = candidates_of(connection, context, batch.batch_id, accepted, staging, key, fields)
+    done = delivered(connection, ledger, candidates)
+    fresh = candidates.join(done, on="record_no", how="anti", maintain_order="left")
+    newer_shown = (pl.col("head_record_no") > pl.col("record_no")) & ~pl.col("current")
+    hidden = candidates.filter(newer_shown)["record_no"]
+    older = fresh.filter(pl.col("record_no").is_in(hidden.implode()))["record_no"]
+    fresh = fresh.filter(~pl.col("record_no").is_in(hidden.implode()))
+    current = done.filter(~pl.col("record_no").is_in(hidden.implode()))
+    return Delivery(fresh.select(list(CANDIDATE_SCHEMA)), done, older, current)
+
+
+def entries_again(connection: Connection, context: Context, plan: Delivery) -> pl.Series:
+    """entry_no of former entries that delivered records are to show again."""
+    return pl.concat(
+        [
+            accepted_again(connection, context.ledger, plan.current),
+            left_with_their_document(connection, context.ledger, plan.current),
+        ]
+    ).unique(maintain_order=True)
+
+
 def publish_staged(
     connection: Connection,
     context: Context,
@@ -221,49 +294,21 @@ def publish_staged(
         see `publish_accepted`.
     """
     batch, ledger = staged.batch, context.ledger
-    # A file changed in place would carry other values, or other search text, under a right digest.
-    context.artifacts.verify("frame", staged.artifact)
-    staging = read_frame(STAGING, context.artifacts.require("frame", staged.artifact))
-    accepted = (
-        accepted_of_batch(connection, ledger, batch)
-        if staged.late_no is None
-        else accepted_of_late(connection, ledger, staging)
-    )
-    if only is not None:
-        accepted = accepted.filter(pl.col("record_no").is_in(only.implode()))
-    key = parser_settings(version.spec).key
-    fields = searched(version.workload.fields)
-    candidates = candidates_of(connection, context, batch.batch_id, accepted, staging, key, fields)
-    done = delivered(connection, ledger, candidates)
-    fresh = candidates.join(done, on="record_no", how="anti", maintain_order="left")
-    newer_shown = (pl.col("head_record_no") > pl.col("record_no")) & ~pl.col("current")
-    hidden = candidates.filter(newer_shown)["record_no"]
-    older = fresh.filter(pl.col("record_no").is_in(hidden.implode()))["record_no"]
-    fresh = fresh.filter(~pl.col("record_no").is_in(hidden.implode()))
+    plan = plan_delivery(connection, context, version, staged, only)
+    fresh, done, older = plan.fresh, plan.done, plan.older
     replaced = 0
     if not fresh.is_empty():
         replaced = publish_entries(
             connection,
             ledger,
             version.version_no,
-            fresh.select(list(CANDIDATE_SCHEMA)),
+            fresh,
             change.at,
             change.number,
         )
         change.count(fresh.height, replaced)
-    wanted = done.filter(~pl.col("record_no").is_in(hidden.implode()))
-    again = show_again(
-        connection,
-        ledger,
-        pl.concat(
-            [
-                accepted_again(connection, ledger, wanted),
-                left_with_their_document(connection, ledger, wanted),
-            ]
-        ).unique(maintain_order=True),
-        change,
-        searched_of(context.settings),
-    )
+    former = entries_again(connection, context, plan)
+    again = show_again(connection, ledger, former, change, searched_of(context.settings))
     overtaken = replace(cause, reason="a newer record is published")
     for members, target, why in (
         (pl.concat([done["record_no"], fresh["record_no"]]), "published", cause),

@@ -24,7 +24,7 @@ from typing import Literal
 import polars as pl
 
 from partitions.processing_version import Spec
-from pipeline_assets.recovery.budget import NO_WORK, BudgetLimit, Work, decide_budget
+from pipeline_assets.recovery.budget import BudgetLimit, Work, decide_budget
 from resources.clock import from_text, to_text
 
 REPEAT = "repeat"
@@ -124,7 +124,8 @@ class Budget:
         attempts: retries that the version may make in all; None for no limit.
         retries_made: how many it has made.
         money: US dollars that it may cost; None for no limit.
-        spent: what it has cost; None if a price or a token count is not known.
+        spent: what it has cost, as far as tokens are known; None if a price is not.
+        unsized: what answers and attempts of unknown tokens may have cost at most.
         time: how long it may take from its first submission; None for no limit.
         elapsed: since its first submission; None before it.
     """
@@ -133,6 +134,7 @@ class Budget:
     retries_made: int = 0
     money: Decimal | None = None
     spent: Decimal | None = Decimal(0)
+    unsized: Decimal | None = Decimal(0)
     time: timedelta | None = None
     elapsed: timedelta | None = None
 
@@ -240,12 +242,13 @@ def _used_up(
 
 
 def _over_budget(budget: Budget) -> str | None:
-    return decide_budget(
+    over = decide_budget(
         BudgetLimit(budget.money, budget.attempts, budget.time),
         Work(budget.spent, budget.retries_made, budget.elapsed),
-        NO_WORK,
+        Work(budget.unsized),
         Work(attempts=1),
     )
+    return None if over is None else over.told
 
 
 def _buried(path: str, counted: bool, reason: str) -> RetryDecision:

@@ -89,17 +89,20 @@ def _require_protocol() -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Nothing of the library's own log, which quotes addresses and answers."""
-    logger = logging.getLogger("opentelemetry.exporter")
-    libraries = [logger, logging.getLogger("opentelemetry.exporter.otlp.proto.http.trace_exporter")]
-    before = [one.disabled for one in libraries]
-    for one in libraries:
-        one.disabled = True
+    """Nothing of the library's own log, which quotes addresses, answers and headers it cannot read.
+
+    Its modules log under many names; they meet in one, and there they stop.
+    """
+    library = logging.getLogger("opentelemetry")
+    silent = logging.NullHandler()
+    before = library.propagate
+    library.addHandler(silent)
+    library.propagate = False
     try:
         yield
     finally:
-        for one, was in zip(libraries, before, strict=True):
-            one.disabled = was
+        library.propagate = before
+        library.removeHandler(silent)
 
 
 def _readable(span: Span, resource: Resource) -> ReadableSpan:

@@ -6,38 +6,20 @@ Does not belong here: showing them (`waterfall.py`, `cli/trace.py`).
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 
 import polars as pl
 from sqlalchemy import select
 
+from pipeline_assets.account.documents import find_document
 from pipeline_assets.known_version import known_version
 from pipeline_assets.tracing.life import microseconds
 from pipeline_assets.tracing.lives import lives_of
 from pipeline_assets.tracing.spans import Span, spans_of, trace_id_of
 from pipeline_assets.tracing.trace_file import read_trace
 from resources.context import Context
-from resources.ledger.schema import documents, records
-
-
-class UnknownRecord(LookupError):
-    """Neither a record nor a document has this id."""
-
-    def __init__(self, given: str) -> None:
-        super().__init__(
-            f"there is no record {given!r}, and no document of that id or with that ending. "
-            "`tallybook outcomes` lists every document; `tallybook explain DOCUMENT` names its "
-            "records."
-        )
-
-
-class SeveralRecords(LookupError):
-    """Several documents end with what was given."""
-
-    def __init__(self, given: str, found: list[str]) -> None:
-        super().__init__(
-            f"several documents end with {given!r} ({', '.join(found)}, ...): give more of the id."
-        )
+from resources.ledger.schema import records
 
 
 class NoRecordYet(LookupError):
@@ -46,7 +28,7 @@ class NoRecordYet(LookupError):
     def __init__(self, document_id: str, key: str) -> None:
         super().__init__(
             f"{document_id} has no record under version {key}: nothing was asked for it. "
-            f"`tallybook explain {document_id} --version {key}` tells why."
+            f"`tallybook explain {shlex.quote(document_id)} --version {key}` tells why."
         )
 
 
@@ -55,9 +37,9 @@ class NotInFile(LookupError):
 
     def __init__(self, record_id: str) -> None:
         super().__init__(
-            f"the file of spans has no trace of {record_id}: it was not chosen, its file was "
-            "dropped for room, or TALLYBOOK_TRACES is not `file`. Without --file the trace is made "
-            "from the ledger."
+            f"the file of spans has no trace of {record_id}: it has not ended, it was not chosen, "
+            "its file was dropped for room, or TALLYBOOK_TRACES is not `file`. Without --file the "
+            "trace is made from the ledger."
         )
 
 
@@ -86,7 +68,7 @@ def trace_of(context: Context, given: str, key: str) -> Trace:
 
     Raises:
         MalformedVersionKey, VersionNeverUsed: there is no such version here.
-        UnknownRecord, SeveralRecords, NoRecordYet: no record, or it is not clear which.
+        UnknownDocument, AmbiguousDocument, NoRecordYet: no record, or it is not clear which.
     """
     record_no, record_id = _record_of(context, given, key)
     numbers = pl.Series([record_no], dtype=pl.Int64)
@@ -118,37 +100,17 @@ def _record_of(context: Context, given: str, key: str) -> tuple[int, str]:
     if row is not None:
         return int(row.record_no), row.record_id
     version = known_version(context, key)
-    document_no, document_id = _document_of(context, given)
+    document = find_document(context, given)
     with context.ledger.read() as connection:
         newest = connection.execute(
             select(records.c.record_no, records.c.record_id)
-            .where(records.c.document_no == document_no, records.c.version_no == version.version_no)
+            .where(
+                records.c.document_no == document.document_no,
+                records.c.version_no == version.version_no,
+            )
             .order_by(records.c.record_no.desc())
             .limit(1)
         ).first()
     if newest is None:
-        raise NoRecordYet(document_id, version.key)
+        raise NoRecordYet(document.document_id, version.key)
     return int(newest.record_no), newest.record_id
-
-
-def _document_of(context: Context, given: str) -> tuple[int, str]:
-    """A document by its id, else the only one whose id ends so."""
-    with context.ledger.read() as connection:
-        exact = connection.execute(
-            select(documents.c.document_no, documents.c.document_id).where(
-                documents.c.document_id == given
-            )
-        ).first()
-        if exact is not None:
-            return int(exact.document_no), exact.document_id
-        found = connection.execute(
-            select(documents.c.document_no, documents.c.document_id)
-            .where(documents.c.document_id.endswith(given, autoescape=True))
-            .order_by(documents.c.document_no)
-            .limit(3)
-        ).all()
-    if len(found) > 1:
-        raise SeveralRecords(given, [row.document_id for row in found])
-    if not found or not given:
-        raise UnknownRecord(given)
-    return int(found[0].document_no), found[0].document_id

@@ -56,7 +56,7 @@ def decode_line(line: bytes) -> list[Span]:
             for scope in resource["scopeSpans"]
             for span in scope["spans"]
         ]
-    except (msgspec.DecodeError, KeyError, TypeError, ValueError) as error:
+    except (msgspec.DecodeError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise LineUnreadable from error
 
 

@@ -2,8 +2,9 @@
 
 Belongs here: the rows of `audits`. Does not belong here: what is audited (`pipeline_assets/audit`).
 
-An audit keeps where each hash chain of the journal ended. A chain that loses its newest rows
-afterwards is whole in itself; only what somebody saw earlier tells that it was longer.
+An audit keeps where each hash chain of the journal ended, and digests over other rows that only
+grow. A chain that loses its newest rows afterwards is whole in itself; only what somebody saw
+earlier tells that it was longer. The digest over all of that is what a person can keep elsewhere.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, Row, insert, select
 
 from resources.ledger.engine import Ledger
 from resources.ledger.schema import audits
@@ -31,6 +33,8 @@ class Scope(msgspec.Struct, frozen=True):
         seed: what decided which.
         left_out: what could not be checked, a sentence each.
         heads: chain → how many moves it had, and the first digits of its head.
+        trails: rows that only grow → how many there were, and the first digits of the digest over
+            them; empty before audits kept them.
     """
 
     version: str | None
@@ -38,6 +42,7 @@ class Scope(msgspec.Struct, frozen=True):
     seed: int
     left_out: tuple[str, ...]
     heads: dict[str, tuple[int, str]]
+    trails: dict[str, tuple[int, str]] = {}
 
 
 @dataclass(frozen=True)
@@ -47,11 +52,12 @@ class EarlierAudit:
     audit_no: int
     made_at: str
     findings: int
+    journal_digest: str
     scope: Scope
 
 
 def heads_digest(heads: Mapping[str, str]) -> str:
-    """SHA-256 over the heads of all chains: `chain SP head LF` each, sorted by chain."""
+    """SHA-256 over heads by name, of chains and trails: `name SP head LF` each, sorted by name."""
     digest = hashlib.sha256()
     for chain in sorted(heads):
         digest.update(f"{chain} {heads[chain]}\n".encode())
@@ -92,7 +98,16 @@ def newest_audit(connection: Connection) -> EarlierAudit | None:
     the longer of the two.
     """
     row = connection.execute(select(audits).order_by(audits.c.audit_no.desc()).limit(1)).first()
-    if row is None:
-        return None
+    return None if row is None else _earlier(row)
+
+
+def audit_with_digest(connection: Connection, digest: str) -> EarlierAudit | None:
+    """The newest audit that ended with this digest over heads; None where none did."""
+    wanted = select(audits).where(audits.c.journal_digest == digest)
+    row = connection.execute(wanted.order_by(audits.c.audit_no.desc()).limit(1)).first()
+    return None if row is None else _earlier(row)
+
+
+def _earlier(row: Row[Any]) -> EarlierAudit:
     scope = msgspec.json.decode(row.scope, type=Scope)
-    return EarlierAudit(row.audit_no, row.made_at, row.findings, scope)
+    return EarlierAudit(row.audit_no, row.made_at, row.findings, row.journal_digest, scope)

@@ -39,6 +39,10 @@ class Dialect(Protocol):
         """The connection, set so that its next transaction only reads, from one snapshot."""
         ...
 
+    def as_planner(self, connection: Connection) -> Connection:
+        """The same, and temporary tables may be staged; no writer waits for it."""
+        ...
+
     def load(self, connection: Connection, table: Table, frame: pl.DataFrame) -> None:
         """Append every row of `frame` (columns named as the table's) to `table`."""
         ...
@@ -68,6 +72,10 @@ class Dialect(Protocol):
         parameters: Sequence[object] = (),
     ) -> Iterator[pl.DataFrame]:
         """As `fetch`, `ROWS_A_CHUNK` rows at a time: memory does not grow with the result."""
+        ...
+
+    def joined(self, column: str) -> str:
+        """An aggregate: the numbers of a column as text with blanks between, in any order."""
         ...
 
     def in_byte_order(self, column: str) -> str:

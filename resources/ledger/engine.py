@@ -110,6 +110,26 @@ class Ledger:
             yield connection
 
     @contextmanager
+    def plan(self) -> Iterator[Connection]:
+        """A connection to ask what would be done: as `read`, and temporary tables may be staged.
+
+        Nothing of the block is kept, whatever it wrote, and no writer waits for it.
+
+        Raises:
+            LedgerUnreachable: the database does not answer.
+        """
+        with (
+            _translated(self.dialect, self.place),
+            self.engine.connect() as connection,
+        ):
+            planner = self.dialect.as_planner(connection)
+            transaction = planner.begin()
+            try:
+                yield planner
+            finally:
+                transaction.rollback()
+
+    @contextmanager
     def write(self) -> Iterator[Connection]:
         """A connection in one write transaction, committed at the end of the block.
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 import msgspec
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, select, update
 
 from resources.ledger.schema import canary_usage, job_prices
 from resources.providers.prices import Rate
@@ -55,8 +55,8 @@ class CanaryUsage:
     """What the answers to a canary report of their tokens.
 
     Attributes:
-        lines: answered lines.
-        unknown: answered lines that a model was paid for and that report no tokens.
+        lines: requests that a model answered, or may have.
+        unknown: of them, those whose tokens nobody knows.
         input_tokens: of the others, cached ones included.
         output_tokens: of the others.
         cached_tokens: the part of the input that was read from a cache.
@@ -122,10 +122,20 @@ def prices_of(connection: Connection, machine: str, first: int, last: int) -> di
     }
 
 
-def store_canary_usage(connection: Connection, canary_no: int, usage: CanaryUsage, at: str) -> None:
-    """Keep what a canary's answers report; once, with its verdict."""
+def add_canary_usage(connection: Connection, canary_no: int, usage: CanaryUsage, at: str) -> None:
+    """Add what answers to a canary report to what is kept of it."""
+    kept = usage_of_canaries(connection, canary_no, canary_no).get(canary_no)
+    if kept is None:
+        connection.execute(
+            canary_usage.insert().values(canary_no=canary_no, recorded_at=at, **vars(usage))
+        )
+        return
+    together = {name: value + getattr(kept, name) for name, value in vars(usage).items()}
+    longest = max(kept.longest_input, usage.longest_input)
     connection.execute(
-        canary_usage.insert().values(canary_no=canary_no, recorded_at=at, **vars(usage))
+        update(canary_usage)
+        .where(canary_usage.c.canary_no == canary_no)
+        .values(**(together | {"longest_input": longest, "recorded_at": at}))
     )
 
 

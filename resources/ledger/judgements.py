@@ -141,10 +141,18 @@ _JUDGED_LAST = (
 )
 
 
-def accepted_of_batch(connection: Connection, ledger: Ledger, batch: Batch) -> pl.DataFrame:
+def accepted_of_batch(
+    connection: Connection, ledger: Ledger, batch: Batch, state: str = "accepted"
+) -> pl.DataFrame:
     """The accepted records whose newest judgement is of this batch's attempt.
 
     An attempt that was answered late is staged with the late answers, not with its batch.
+
+    Args:
+        connection: inside a transaction.
+        ledger: the ledger.
+        batch: the batch.
+        state: `published` for those that were accepted and published since.
 
     Returns:
         record_no, attempt_no, request_digest, by attempt.
@@ -153,22 +161,25 @@ def accepted_of_batch(connection: Connection, ledger: Ledger, batch: Batch) -> p
         connection,
         "SELECT a.record_no, a.attempt_no, a.request_digest FROM attempts a "  # noqa: S608
         "JOIN judgements j ON j.attempt_no = a.attempt_no "
-        "JOIN record_state s ON s.record_no = a.record_no AND s.state = 'accepted' "
+        "JOIN record_state s ON s.record_no = a.record_no AND s.state = ? "
         f"WHERE a.attempt_no BETWEEN ? AND ? AND {_JUDGED_LAST} AND NOT EXISTS "
         "(SELECT 1 FROM late_results l WHERE l.attempt_no = a.attempt_no AND l.used = 1) "
         "ORDER BY a.attempt_no",
         _ACCEPTED_SCHEMA,
-        (batch.first_attempt_no, batch.last_attempt_no),
+        (state, batch.first_attempt_no, batch.last_attempt_no),
     )
 
 
-def accepted_of_late(connection: Connection, ledger: Ledger, staged: pl.DataFrame) -> pl.DataFrame:
+def accepted_of_late(
+    connection: Connection, ledger: Ledger, staged: pl.DataFrame, state: str = "accepted"
+) -> pl.DataFrame:
     """The same of a set of late answers, whose attempts are of earlier batches.
 
     Args:
-        connection: inside a write transaction.
+        connection: inside a transaction that may stage tables.
         ledger: the ledger.
         staged: attempt_no of the set's staging frame.
+        state: as `accepted_of_batch` has it.
     """
     ledger.dialect.stage(connection, "stage_staged", staged.select("attempt_no"))
     return ledger.dialect.fetch(
@@ -176,9 +187,10 @@ def accepted_of_late(connection: Connection, ledger: Ledger, staged: pl.DataFram
         "SELECT a.record_no, a.attempt_no, a.request_digest FROM stage_staged g "  # noqa: S608
         "JOIN attempts a ON a.attempt_no = g.attempt_no "
         "JOIN judgements j ON j.attempt_no = a.attempt_no "
-        "JOIN record_state s ON s.record_no = a.record_no AND s.state = 'accepted' "
+        "JOIN record_state s ON s.record_no = a.record_no AND s.state = ? "
         f"WHERE {_JUDGED_LAST} ORDER BY a.attempt_no",
         _ACCEPTED_SCHEMA,
+        (state,),
     )
 
 

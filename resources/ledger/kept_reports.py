@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, Select, insert, select
 
+from resources.ledger.batches import COMPLETE
 from resources.ledger.engine import Ledger
 from resources.ledger.moves import Cause, MoveReceipt, close_report
 from resources.ledger.schema import batches, processing_versions, report_closings, reports
@@ -104,6 +105,35 @@ def newest_closing(
     return _newest(
         connection, _of(version_no, batch_no).where(report_closings.c.closed_at.is_not(None))
     )
+
+
+def newest_other(
+    connection: Connection, version_no: int, batch_no: int | None, digest: str
+) -> KeptReport | None:
+    """The newest kept report with another content and a table of outcomes; None without one."""
+    return _newest(
+        connection,
+        _of(version_no, batch_no).where(
+            reports.c.outcomes.is_not(None), reports.c.digest != digest
+        ),
+    )
+
+
+def unreported_batches(connection: Connection, version_no: int) -> list[str]:
+    """The batches of a version that are complete and have no kept report yet, oldest first."""
+    kept = select(reports.c.batch_no).where(
+        reports.c.version_no == version_no, reports.c.batch_no.is_not(None)
+    )
+    wanted = (
+        select(batches.c.batch_id)
+        .where(
+            batches.c.version_no == version_no,
+            batches.c.state.in_(COMPLETE),
+            batches.c.batch_no.not_in(kept),
+        )
+        .order_by(batches.c.batch_no)
+    )
+    return list(connection.execute(wanted).scalars())
 
 
 def list_reports(connection: Connection, version_no: int | None = None) -> list[KeptReport]:

@@ -135,6 +135,10 @@ class PostgresDialect:
             isolation_level="REPEATABLE READ", postgresql_readonly=True
         )
 
+    def as_planner(self, connection: Connection) -> Connection:
+        """A transaction that is read only may not create temporary tables either."""
+        return connection.execution_options(isolation_level="REPEATABLE READ")
+
     def load(self, connection: Connection, table: Table, frame: pl.DataFrame) -> None:
         """Append by COPY of CSV that Polars writes."""
         self._copy(connection, table.name, columns_of(frame, table))
@@ -174,6 +178,10 @@ class PostgresDialect:
             cursor.execute(cast(Any, query), tuple(parameters))
             while rows := cursor.fetchmany(ROWS_A_CHUNK):
                 yield frame_of(rows, schema)
+
+    def joined(self, column: str) -> str:
+        """It joins texts alone."""
+        return f"STRING_AGG(CAST({column} AS TEXT), ' ')"
 
     def in_byte_order(self, column: str) -> str:
         """The database's own order is that of a language."""

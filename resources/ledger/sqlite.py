@@ -39,6 +39,7 @@ _RETRY_SECONDS = 0.02
 _PRIMARY_CODE = 0xFF
 """The low byte of a result code says what happened, the rest where."""
 _READER = "tallybook_reader"
+_PLANNER = "tallybook_planner"
 _AFFINITY: dict[type[pl.DataType], str] = {
     pl.Int64: "INTEGER",
     pl.Int32: "INTEGER",
@@ -83,9 +84,10 @@ class SqliteDialect:
 
         @event.listens_for(engine, "begin")
         def begin(connection: Connection) -> None:
-            reading = connection.get_execution_options().get(_READER)
+            options = connection.get_execution_options()
+            reading, planning = options.get(_READER), options.get(_PLANNER)
             connection.exec_driver_sql(f"PRAGMA query_only={1 if reading else 0}")
-            connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+            connection.exec_driver_sql("BEGIN" if reading or planning else "BEGIN IMMEDIATE")
 
         return engine
 
@@ -113,6 +115,13 @@ class SqliteDialect:
     def as_reader(self, connection: Connection) -> Connection:
         """A deferred transaction: it never waits for a writer nor makes one wait."""
         return connection.execution_options(**{_READER: True})
+
+    def as_planner(self, connection: Connection) -> Connection:
+        """Temporary tables are a database of their own: the ledger's file is not locked for them.
+
+        `query_only` would forbid them too, so that nothing but its end keeps it from writing.
+        """
+        return connection.execution_options(**{_PLANNER: True})
 
     def load(self, connection: Connection, table: Table, frame: pl.DataFrame) -> None:
         """Append by executemany."""
@@ -157,6 +166,10 @@ class SqliteDialect:
         cursor = self._driver(connection).execute(sql, tuple(parameters))
         while rows := cursor.fetchmany(ROWS_A_CHUNK):
             yield frame_of(rows, schema)
+
+    def joined(self, column: str) -> str:
+        """It takes numbers as they are."""
+        return f"GROUP_CONCAT({column}, ' ')"
 
     def in_byte_order(self, column: str) -> str:
         """The order that SQLite compares text in anyhow."""

@@ -1,4 +1,4 @@
-"""`make bench`: from frozen manifest to archive, against a floor in the same run.
+"""`make bench-pipeline`: from frozen manifest to archive, against a floor in the same run.
 
 Belongs here: running the phases, each in a process of its own so that its memory is its own,
 and printing figures. Does not belong here: the input (`synthetic.py`), the floor (`floor.py`).

@@ -15,7 +15,7 @@ import random
 import shlex
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -23,15 +23,16 @@ from pathlib import Path
 from unittest.mock import patch
 
 import yaml
-from sqlalchemy.engine import make_url
+from sqlalchemy.engine import URL
 
 from resources.context import open_context
 from resources.settings import load_settings
 from tests.documentation.walk import copy_project
-from tests.provider_emulator.environment import ANTHROPIC_KEY, OPENAI_KEY
+from tests.provider_emulator.environment import OPENAI_KEY
 from tests.support.alert_receivers import webhook_receiver
 from tests.support.emulator import RunningEmulator, running_emulator
-from tests.support.messy_run import KEY, messy_run
+from tests.support.messy_run import KEY, MessyRun, messy_run, write_manuals
+from tests.support.outlet_receiver import outlet_receiver
 from tests.support.postgres import fresh_database, postgres_server
 from tests.support.provider_walk import ProviderWalk
 
@@ -55,14 +56,22 @@ class Place:
     variables: dict[str, str] = field(default_factory=dict)
     words: dict[str, str] = field(default_factory=dict)
 
-    def but(self, *, variables: dict[str, str] | None = None, **words: str) -> Place:
-        """The same place with more variables and words; `_` in a word's name stands for `-`."""
-        more = {name.replace("_", "-"): meant for name, meant in words.items()}
+    def but(
+        self,
+        words: Mapping[str, str] | None = None,
+        variables: Mapping[str, str] | None = None,
+    ) -> Place:
+        """The same place with more words, and variables."""
         return replace(
-            self, variables=self.variables | (variables or {}), words=self.words | more
+            self,
+            variables={**self.variables, **(variables or {})},
+            words={**self.words, **(words or {})},
         )
 
 
+_BROKEN_PROMPT = "--where-rule title_present --reason 'a broken prompt'"
+
+AlsoHappens = Callable[[RunningEmulator, MessyRun], None]
 MakePlace = Callable[["Builder", ExitStack], Place]
 
 
@@ -91,7 +100,7 @@ class Builder:
         shutil.copytree(kept, self.project, symlinks=True)
         return Place(self.project)
 
-    def messy(self, stack: ExitStack) -> Place:
+    def messy(self, stack: ExitStack, then: AlsoHappens | None = None) -> Place:
         """A clone whose state has everything that can go wrong, with its provider still there."""
         place = self.fresh()
         emulator = emulated(stack)
@@ -99,8 +108,11 @@ class Builder:
         shutil.rmtree(shop, ignore_errors=True)
         with messy_run(emulator, shop) as run:
             settings = run.settings
+            if then is not None:
+                then(emulator, run)
         return place.but(
-            variables=emulator.environment()
+            {"DOCUMENT": shlex.quote("shop/line-1/manual 01.txt")},
+            emulator.environment()
             | {
                 "TALLYBOOK_STATE": str(settings.state_folder),
                 "TALLYBOOK_SOURCE": str(settings.source_folder),
@@ -109,7 +121,6 @@ class Builder:
                 "TALLYBOOK_VERSION": KEY,
                 "TALLYBOOK_PARSER_WORKERS": "1",
             },
-            DOCUMENT=shlex.quote("shop/line-1/manual 01.txt"),
         )
 
     def _clear(self) -> None:
@@ -142,7 +153,9 @@ def emulated(stack: ExitStack) -> RunningEmulator:
     return emulator
 
 
-def answered(emulator: RunningEmulator, place: Place, provider: str, key: str) -> None:
+def answered(
+    emulator: RunningEmulator, place: Place, provider: str, key: str, promote: str = "auto"
+) -> None:
     """Process the place's documents under a version of a provider, on the emulator's clock."""
     settings = load_settings(
         state=place.folder / "data" / "state",
@@ -154,8 +167,16 @@ def answered(emulator: RunningEmulator, place: Place, provider: str, key: str) -
     with open_context(settings, clock=clock, rng=random.Random(1)) as context:
         walk = ProviderWalk(emulator.world, provider, key, context, {})
         walk.prepare()
+        walk.set_operating("promote", promote)
         walk.pass_canary()
         walk.settle()
+
+
+def empty_database(stack: ExitStack) -> tuple[str, dict[str, str]]:
+    """An empty PostgreSQL database: its address as a shell takes it, its password as a variable."""
+    url = stack.enter_context(fresh_database(stack.enter_context(postgres_server())))
+    plain = URL.create("postgresql", url.username, None, url.host, url.port, url.database)
+    return shlex.quote(plain.render_as_string()), {"PGPASSWORD": url.password or ""}
 
 
 def first(listing: str, key: str, *patterns: str) -> str:
@@ -165,24 +186,34 @@ def first(listing: str, key: str, *patterns: str) -> str:
 
 
 def _sample(builder: Builder, _: ExitStack) -> Place:
-    return builder.sample().but(DOCUMENT="manuals/dosing-pump-dp-200.pdf", KEY=NEWEST)
+    return builder.sample().but(
+        {"DOCUMENT": "manuals/dosing-pump-dp-200.pdf", "KEY": NEWEST, "TIME": _now()}
+    )
 
 
 def _readme(builder: Builder, stack: ExitStack) -> Place:
     place = builder.sample()
     emulator = emulated(stack)
     place = place.but(variables=emulator.environment())
-    answered(emulator, place, "openai", "manuals-openai-batch-3")
+    # By command: the archive goes on showing what the built-in rules gave.
+    answered(emulator, place, "openai", "manuals-openai-batch-3", promote="manual")
+    receiver = stack.enter_context(outlet_receiver())
+    place = place.but(variables={"TALLYBOOK_OUTLET_WEBHOOK_URL": receiver.url})
     mine = place.folder / "mine"
     (mine / "my-manuals").mkdir(parents=True)
     manuals = place.folder / "data" / "manuals"
     for name in ("dosing-pump-dp-200.pdf", "label-printers-lp-310-lp-320-lp-330.pdf"):
         shutil.copy2(manuals / name, mine / "my-manuals" / name)
     (mine / "my-manuals" / "dosing-pump-dp-200.pdf").rename(mine / "my-manuals" / "pump.pdf")
-    (manuals / "horno-hc-30.html").rename(manuals / "pump.html")
     return place.but(
-        DOCUMENT="manuals/horno-hc-30.html", MY_KEY=OPENAI_KEY, TIME=_now()
-    ).but(**{"/data": str(mine)})
+        {
+            "DOCUMENT": "my-manuals/pump.pdf",
+            "MY-KEY": OPENAI_KEY,
+            "TIME": _now(),
+            "/data": str(mine),
+            "manuals/pump.pdf": "manuals/horno-hc-30.html",
+        }
+    )
 
 
 def _first_run(builder: Builder, _: ExitStack) -> Place:
@@ -190,8 +221,17 @@ def _first_run(builder: Builder, _: ExitStack) -> Place:
     mine = place.folder / "my"
     shutil.copytree(place.folder / "data" / "manuals" / "scans", mine / "scans")
     return place.but(
-        REVIEW=first("review list", "review_no"), MY_DOCUMENTS="my/scans", MY_STATE="my/state"
+        {
+            "REVIEW": first("review list", "review_no"),
+            "MY-DOCUMENTS": "my/scans",
+            "MY-STATE": "my/state",
+        }
     )
+
+
+def _publication(builder: Builder, stack: ExitStack) -> Place:
+    """The second archive version is that of the newest processing version."""
+    return _sample(builder, stack).but({"ARCHIVE-VERSION": "2"})
 
 
 def _now() -> str:
@@ -199,19 +239,25 @@ def _now() -> str:
 
 
 def _audit(builder: Builder, stack: ExitStack) -> Place:
-    return _sample(builder, stack).but(ROOT="$(pick root < proof.json)")
+    return _sample(builder, stack).but(
+        {"ROOT": first("report", "merkle_root"), "DIGEST": first("audit", "journal_digest")}
+    )
 
 
 def _backup(builder: Builder, stack: ExitStack) -> Place:
-    return _sample(builder, stack).but(BACKUPS="backups", NEW="restored")
+    text, password = empty_database(stack)
+    return _sample(builder, stack).but(
+        {"BACKUPS": "backups", "NEW": "restored", "ANOTHER": "elsewhere", "LEDGER-URL": text},
+        password,
+    )
 
 
 def _live_canary(builder: Builder, stack: ExitStack) -> Place:
-    return _sample(builder, stack).but(PROOF=f"data/state/proofs/{NEWEST}-1")
+    return _sample(builder, stack).but({"PROOF": f"data/state/proofs/{NEWEST}-1"})
 
 
 def _outlets(builder: Builder, stack: ExitStack) -> Place:
-    return _sample(builder, stack).but(A=EARLIER, B=NEWEST, TIME=_now())
+    return _sample(builder, stack).but({"A": EARLIER, "B": NEWEST})
 
 
 def _pilot(builder: Builder, stack: ExitStack) -> Place:
@@ -222,15 +268,36 @@ def _pilot(builder: Builder, stack: ExitStack) -> Place:
     (place.folder / "truth.jsonl").write_text(
         "".join(f"{json.dumps(each)}\n" for each in truth), encoding="utf-8"
     )
-    return place.but(PILOT=first("pilot list", "pilot_id")).but(
-        **{"TRUTH.jsonl": "truth.jsonl", "PAGE.html": "page.html"}
+    return place.but(
+        {
+            "PILOT": first("pilot list", "pilot_id"),
+            "TRUTH.jsonl": "truth.jsonl",
+            "PAGE.html": "page.html",
+        }
+    )
+
+
+def _report(builder: Builder, stack: ExitStack) -> Place:
+    """Everything is reviewed, so that the report may be closed."""
+    place = _sample(builder, stack)
+    waiting = run_here(place, "review", "list", "--version", NEWEST, "--json").splitlines()
+    numbers = [str(json.loads(line)["review_no"]) for line in waiting]
+    run_here(place, "review", "accept", *numbers, "--reason", "looked at the page")
+    run_here(place, "run")
+    return place.but(
+        {
+            "N": first("report list", "report_no", f"key={NEWEST}"),
+            "BATCH": first("batch list --all", "id", f"id={NEWEST}-*"),
+            "NAME": "ada",
+            "TEXT": "'the collection is complete'",
+        }
     )
 
 
 def _traces(builder: Builder, stack: ExitStack) -> Place:
     place = builder.fresh().but(
-        variables={"TALLYBOOK_TRACES": "file", "TALLYBOOK_TRACE_SHARE": "1"},
-        RECORD="manuals/dosing-pump-dp-200.pdf",
+        {"RECORD": "manuals/dosing-pump-dp-200.pdf"},
+        {"TALLYBOOK_TRACES": "file", "TALLYBOOK_TRACE_SHARE": "1"},
     )
     run_here(place, "run")
     return place
@@ -241,44 +308,64 @@ def _fresh(builder: Builder, _: ExitStack) -> Place:
 
 
 def _providers(builder: Builder, stack: ExitStack) -> Place:
-    return builder.fresh().but(MY_KEY=ANTHROPIC_KEY)
+    """The version answers online, so that nobody has to wait for a job."""
+    return builder.sample().but({"MY-KEY": OPENAI_KEY, "KEY": "manuals-openai-online-2"})
 
 
 def _postgresql(builder: Builder, stack: ExitStack) -> Place:
-    server = stack.enter_context(postgres_server())
-    url = stack.enter_context(fresh_database(server))
+    text, password = empty_database(stack)
     place = builder.fresh()
     (place.folder / "metrics").mkdir()
-    plain = make_url(str(url)).set(drivername="postgresql", password=None)
-    text = plain.render_as_string(hide_password=False)
-    return place.but(
-        variables={"PGPASSWORD": url.password or ""},
-        LEDGER_URL=shlex.quote(text),
-        LEDGER_DATABASE=shlex.quote(text),
-        FOLDER="metrics",
-    )
+    return place.but({"LEDGER-URL": text, "LEDGER-DATABASE": text, "FOLDER": "metrics"}, password)
 
 
-def _messy(builder: Builder, stack: ExitStack) -> Place:
-    return builder.messy(stack).but(
-        KEY=KEY,
-        BATCH=first("batch list --all", "id", "kind=batch", "state=completed*"),
-        RUNNING=first("batch list", "id", "kind=batch", "state=submitted"),
-        QUARANTINED=first("batch list", "id", "state=quarantined"),
-        DEAD=first("dead-letter list", "document_id"),
-        SUBJECT=first("alerts list", "subject"),
-        REVIEW=first("review list --kind findings", "review_no"),
-        REVISION=first("review list --kind findings", "revision"),
-        SAMPLED=first("review list --kind quality_sample", "review_no"),
-        WRONG_VERSION=KEY,
-        EARLIER_VERSION="manuals-baseline-2",
-        HELD_VERSION=KEY,
+def _messy(builder: Builder, stack: ExitStack, then: AlsoHappens | None = None) -> Place:
+    return builder.messy(stack, then).but(
+        {
+            "KEY": KEY,
+            "BATCH": first("batch list --all", "id", "id=messy-*", "state=completed"),
+            "QUARANTINED": first("batch list", "id", "state=quarantined"),
+            "DEAD": first("dead-letter list", "document_id"),
+            "SUBJECT": first("alerts list", "subject"),
+            "REVIEW": first("review list --kind findings", "review_no"),
+            "REVISION": first("review list --kind findings", "revision"),
+            "QUOTE": "the drum",
+            "DIGEST": first(f"review reject {_BROKEN_PROMPT} --version {KEY}", "selection"),
+            "CLASS": "refused",
+            "WRONG-VERSION": KEY,
+            "EARLIER-VERSION": "manuals-baseline-2",
+            "HELD-VERSION": KEY,
+        }
     )
 
 
 def _runbook(builder: Builder, stack: ExitStack) -> Place:
-    """The key of another account: with the right one the quarantined submission is found at once."""
-    return _messy(builder, stack).but(variables={"OPENAI_API_KEY": "key-of-another-account"})
+    """The key of another account: with the right one a quarantined submission is found at once."""
+    return _messy(builder, stack).but(
+        {"BATCH": first("batch list", "id", "kind=batch", "state=submitted")},
+        {"OPENAI_API_KEY": "key-of-another-account"},
+    )
+
+
+def _costs(builder: Builder, stack: ExitStack) -> Place:
+    """The version is held, as by a budget that is used up."""
+    place = _messy(builder, stack)
+    run_here(place, "hold", "--reason", "the budget is used up")
+    return place
+
+
+def _recovery(builder: Builder, stack: ExitStack) -> Place:
+    """Another dead letter: one is requeued, one discarded."""
+
+    def refuse_one(emulator: RunningEmulator, run: MessyRun) -> None:
+        write_manuals(run.settings.source_folder, range(90, 93))
+        walk = ProviderWalk(emulator.world, "openai", KEY, run.context, {})
+        walk.prepare()
+        walk.plant("row", "refused", times=1)
+        walk.settle(4)
+        emulator.world.faults.clear()
+
+    return _messy(builder, stack, refuse_one)
 
 
 def _alerts(builder: Builder, stack: ExitStack) -> Place:
@@ -306,6 +393,7 @@ def _sources(builder: Builder, _: ExitStack) -> Place:
             "transport": "folder",
             "path": "events",
             "documents": {"kind": "folder", "path": "incoming"},
+            "tries": 1,
         },
     }
     (place.folder / "sources.yaml").write_text(yaml.safe_dump(declared), encoding="utf-8")
@@ -315,10 +403,17 @@ def _sources(builder: Builder, _: ExitStack) -> Place:
     for name in ("inbox/a.txt", "inbox/b.txt", "inbox/c.txt", "inbox/d.txt", "incoming/e.txt"):
         (place.folder / name).write_text(f"{name}\n{text}", encoding="utf-8")
     (place.folder / "events" / "1.json").write_text('{"document": "e.txt"}')
-    for number in (2, 3):
-        (place.folder / "events" / f"{number}.json").write_text('{"document": "../x.txt"}')
+    (place.folder / "events" / "2.json").write_text('{"document": "../x.txt"}')
+    # No file has such a name, so a look at it fails, whoever looks.
+    (place.folder / "events" / "3.json").write_text(json.dumps({"document": "x" * 300 + ".txt"}))
     (place.folder / "list.txt").write_text("inbox/d.txt\n", encoding="utf-8")
-    return place.but(EVENT=first("sources events", "event_no"))
+    return place.but(
+        {
+            "DOCUMENT": first("sources waiting", "document_id"),
+            "CHECKSUM": first("sources waiting", "checksum"),
+            "EVENT": first("sources events", "event_no", "state=dead", "document_id=drop*"),
+        }
+    )
 
 
 PLACES: dict[str, MakePlace] = {
@@ -328,7 +423,7 @@ PLACES: dict[str, MakePlace] = {
     "audit.md": _audit,
     "automation.md": _sample,
     "backup.md": _backup,
-    "costs.md": _messy,
+    "costs.md": _costs,
     "first-run.md": _first_run,
     "live-canary.md": _live_canary,
     "metrics.md": _sample,
@@ -337,11 +432,11 @@ PLACES: dict[str, MakePlace] = {
     "postgresql.md": _postgresql,
     "provenance.md": _sample,
     "providers.md": _providers,
-    "publication.md": _sample,
+    "publication.md": _publication,
     "quality.md": _messy,
-    "recovery.md": _messy,
+    "recovery.md": _recovery,
     "replay.md": _replay,
-    "report.md": _sample,
+    "report.md": _report,
     "retention.md": _messy,
     "review.md": _messy,
     "runbook.md": _runbook,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,16 @@ def test_a_command_that_does_not_exist_is_found(text: str, problem: str | None) 
     assert _problems(text) == ([] if problem is None else [problem])
 
 
+@cache
+def _tallybook() -> Any:
+    return get_command(app)
+
+
+@cache
+def _targets() -> frozenset[str]:
+    return frozenset(_TARGET.findall((REPOSITORY / "Makefile").read_text(encoding="utf-8")))
+
+
 def _problems(text: str) -> list[str]:
     found: list[str] = []
     for piece in re.split(r"\s(?:&&|\|\||;|\|)\s", text):
@@ -70,15 +81,14 @@ def _problems(text: str) -> list[str]:
             words.pop(0)
         if words and words[0] == "make":
             targets = [word for word in words[1:] if "=" not in word]
-            known = set(_TARGET.findall((REPOSITORY / "Makefile").read_text(encoding="utf-8")))
-            found += [f"there is no target {name!r}" for name in targets if name not in known]
+            found += [f"there is no target {name!r}" for name in targets if name not in _targets()]
         elif words and words[0].endswith("tallybook"):
             found += _problems_of(words[1:])
     return found
 
 
 def _problems_of(words: list[str]) -> list[str]:
-    command: Any = get_command(app)
+    command: Any = _tallybook()
     words = list(words)
     while words and hasattr(command, "commands") and not words[0].startswith("-"):
         names = words.pop(0).split("|")

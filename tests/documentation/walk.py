@@ -37,6 +37,11 @@ PROGRAMS = {
     "at-terminal": "-m tests.documentation.programs.at_terminal",
 }
 """What a shell of the place finds first, and how this interpreter runs it."""
+STAND_INS = {
+    "curl": "-m tests.documentation.programs.curl",
+    "psql": "-m tests.documentation.programs.psql",
+}
+"""The same where the machine has no such program."""
 PAGE_SECONDS = 900
 END_SECONDS = 20.0
 SERVED = "served.txt"
@@ -97,7 +102,8 @@ def copy_project(folder: Path) -> Path:
     (folder / "tests").symlink_to(REPOSITORY / "tests")
     binaries = folder / ".venv" / "bin"
     binaries.mkdir(parents=True)
-    for name, module in PROGRAMS.items():
+    missing = {name: module for name, module in STAND_INS.items() if shutil.which(name) is None}
+    for name, module in (PROGRAMS | missing).items():
         _write_program(binaries / name, folder, module)
     for stamp in ("pyvenv.cfg", ".installed-runtime", ".installed-dev"):
         # Behind everything that they are made from: make then has nothing to install.
@@ -133,10 +139,7 @@ def type_commands(
         subprocess.TimeoutExpired: the page took longer than `PAGE_SECONDS`.
     """
     ports = {str(service.port): str(_free_port()) for service in manners.services}
-    texts = [
-        _put_in(_as_done(command.text, manners), {**words, **ports})
-        for command in page
-    ]
+    texts = [_put_in(_as_done(command.text, manners), {**words, **ports}) for command in page]
     script = folder / "typed.sh"
     lines = ["IFS=$'\\n'"]  # so that a word may stand for a name with spaces
     for number, text in enumerate(texts):

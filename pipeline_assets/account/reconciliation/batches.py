@@ -6,6 +6,7 @@ Belongs here: reading them, an attempt counted once. Does not belong here: wheth
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,21 @@ _BATCHES = (
     "SELECT b.batch_no, b.batch_id, m.manifest_id, b.state, b.provider, b.mode, b.model, "
     "b.provider_outcome, b.expected_records, b.reconciled_records, b.submitted_at, "
     "b.request_artifact, b.staging_artifact, b.catalogue_digest FROM batches b "
-    "JOIN manifests m ON m.manifest_no = b.manifest_no WHERE b.version_no = ? ORDER BY b.batch_no"
+    "JOIN manifests m ON m.manifest_no = b.manifest_no WHERE {which} ORDER BY b.batch_no"
+)
+_MODELS = (
+    "SELECT DISTINCT b.batch_no, p.model_revision FROM batches b JOIN dispositions p "
+    "ON p.attempt_no BETWEEN b.first_attempt_no AND b.last_attempt_no "
+    "WHERE {which} AND p.model_revision IS NOT NULL"
+)
+_FILES = (
+    "SELECT f.batch_no, f.artifact FROM result_files f JOIN batches b ON b.batch_no = f.batch_no "
+    "WHERE {which} ORDER BY f.result_file_no"
+)
+_DISPOSITIONS = (
+    "SELECT b.batch_no, p.disposition, COUNT(*) FROM batches b JOIN dispositions p "
+    "ON p.attempt_no BETWEEN b.first_attempt_no AND b.last_attempt_no "
+    "WHERE {which} GROUP BY b.batch_no, p.disposition"
 )
 _BATCH_SCHEMA = {
     "batch_no": pl.Int64,
@@ -87,35 +102,25 @@ class BatchFacts:
 def batch_facts(
     connection: Connection, ledger: Ledger, version_no: int, batch_no: int | None = None
 ) -> tuple[BatchFacts, ...]:
-    """The batches of a version, oldest first, or one of them."""
-    fetch = ledger.dialect.fetch
-    rows = fetch(connection, _BATCHES, _BATCH_SCHEMA, (version_no,))
+    """The batches of a version, oldest first, or one of them, of which nothing else is read."""
+    which, numbers = "b.version_no = ?", (version_no,)
     if batch_no is not None:
-        rows = rows.filter(pl.col("batch_no") == batch_no)
-    counts: dict[tuple[int, str], int] = {}
-    for number, name, count in _dispositions(connection, ledger, version_no).iter_rows():
-        counts[number, name] = count
-    models = _grouped(
-        fetch(
-            connection,
-            "SELECT DISTINCT b.batch_no, p.model_revision FROM batches b JOIN dispositions p "
-            "ON p.attempt_no BETWEEN b.first_attempt_no AND b.last_attempt_no "
-            "WHERE b.version_no = ? AND p.model_revision IS NOT NULL",
-            {"batch_no": pl.Int64, "text": pl.String},
-            (version_no,),
-        ).sort("batch_no", "text")
+        which, numbers = "b.version_no = ? AND b.batch_no = ?", (version_no, batch_no)
+
+    def fetch(sql: str, schema: Mapping[str, Any]) -> pl.DataFrame:
+        return ledger.dialect.fetch(connection, sql.format(which=which), schema, numbers)
+
+    named = {"batch_no": pl.Int64, "text": pl.String}
+    counted = {"batch_no": pl.Int64, "disposition": pl.String, "attempts": pl.Int64}
+    counts = {
+        (number, name): count for number, name, count in fetch(_DISPOSITIONS, counted).iter_rows()
+    }
+    models = _grouped(fetch(_MODELS, named).sort("batch_no", "text"))
+    files = _grouped(fetch(_FILES, named))
+    return tuple(
+        _facts(row, counts, models, files)
+        for row in fetch(_BATCHES, _BATCH_SCHEMA).iter_rows(named=True)
     )
-    files = _grouped(
-        fetch(
-            connection,
-            "SELECT f.batch_no, f.artifact FROM result_files f "
-            "JOIN batches b ON b.batch_no = f.batch_no WHERE b.version_no = ? "
-            "ORDER BY f.result_file_no",
-            {"batch_no": pl.Int64, "text": pl.String},
-            (version_no,),
-        )
-    )
-    return tuple(_facts(row, counts, models, files) for row in rows.iter_rows(named=True))
 
 
 def _facts(
@@ -132,17 +137,6 @@ def _facts(
         unknown=max(0, row["expected"] - sum(dispositions.values())),
         models=tuple(models.get(number, ())),
         result_artifacts=tuple(files.get(number, ())),
-    )
-
-
-def _dispositions(connection: Connection, ledger: Ledger, version_no: int) -> pl.DataFrame:
-    return ledger.dialect.fetch(
-        connection,
-        "SELECT b.batch_no, p.disposition, COUNT(*) FROM batches b JOIN dispositions p "
-        "ON p.attempt_no BETWEEN b.first_attempt_no AND b.last_attempt_no "
-        "WHERE b.version_no = ? GROUP BY b.batch_no, p.disposition",
-        {"batch_no": pl.Int64, "disposition": pl.String, "attempts": pl.Int64},
-        (version_no,),
     )
 
 

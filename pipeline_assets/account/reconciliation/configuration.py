@@ -6,14 +6,18 @@ Belongs here: reading these for a report. Does not belong here: what came of it 
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib import metadata
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
 import polars as pl
 from sqlalchemy import Connection, select
 
+from pipeline_assets.account.reconciliation.batches import BatchFacts
 from pipeline_assets.known_version import KnownVersion
 from resources.ledger.engine import Ledger
 from resources.ledger.schema import operating_settings, processing_versions
@@ -157,8 +161,20 @@ class Configuration:
         return found
 
 
-def configuration(connection: Connection, ledger: Ledger, version: KnownVersion) -> Configuration:
-    """What a version ran with so far."""
+def configuration(
+    connection: Connection,
+    ledger: Ledger,
+    version: KnownVersion,
+    batch: BatchFacts | None = None,
+) -> Configuration:
+    """What a version ran with so far.
+
+    Args:
+        connection: a read transaction.
+        ledger: the ledger.
+        version: the version.
+        batch: only the manifest and the catalogue of this batch of it.
+    """
     text = connection.execute(
         select(processing_versions.c.spec).where(
             processing_versions.c.version_no == version.version_no
@@ -169,11 +185,11 @@ def configuration(connection: Connection, ledger: Ledger, version: KnownVersion)
         spec=spec,
         spec_digest=version.digest,
         settings=_settings(connection, version.version_no),
-        manifests=_manifests(connection, ledger, version.version_no),
-        catalogues=_catalogues(connection, ledger, version.version_no),
+        manifests=_manifests(connection, ledger, version.version_no, batch),
+        catalogues=_catalogues(connection, ledger, version.version_no, batch),
         canaries=_canaries(connection, ledger, version.version_no),
         capability=_capability(spec),
-        packages=_packages(spec["provider"]),
+        packages=dict(_packages(spec["provider"])),
         python=platform.python_version(),
     )
 
@@ -196,19 +212,24 @@ def _settings(connection: Connection, version_no: int) -> tuple[SettingSet, ...]
 
 
 def _manifests(
-    connection: Connection, ledger: Ledger, version_no: int
+    connection: Connection, ledger: Ledger, version_no: int, batch: BatchFacts | None
 ) -> tuple[ManifestDigests, ...]:
+    named = "" if batch is None else "AND manifest_id = ? "
     rows = ledger.dialect.fetch(
         connection,
-        "SELECT manifest_id, contract_version, digest, artifact, replay_reason, frozen_at "
-        "FROM manifests WHERE version_no = ? ORDER BY manifest_no",
+        "SELECT manifest_id, contract_version, digest, artifact, replay_reason, frozen_at "  # noqa: S608
+        f"FROM manifests WHERE version_no = ? {named}ORDER BY manifest_no",
         dict.fromkeys(ManifestDigests.__dataclass_fields__, pl.String),
-        (version_no,),
+        (version_no,) if batch is None else (version_no, batch.manifest_id),
     )
     return tuple(ManifestDigests(*row) for row in rows.iter_rows())
 
 
-def _catalogues(connection: Connection, ledger: Ledger, version_no: int) -> tuple[str, ...]:
+def _catalogues(
+    connection: Connection, ledger: Ledger, version_no: int, batch: BatchFacts | None
+) -> tuple[str, ...]:
+    if batch is not None:
+        return () if batch.catalogue is None else (batch.catalogue,)
     rows = ledger.dialect.fetch(
         connection,
         "SELECT DISTINCT catalogue_digest FROM batches "
@@ -246,7 +267,8 @@ def _capability(spec: dict[str, Any]) -> CapabilityRow | None:
     return CapabilityRow(found.row, dates[-1], dates[0]) if dates else None
 
 
-def _packages(provider: str) -> dict[str, str]:
+@cache
+def _packages(provider: str) -> Mapping[str, str]:
     names = [*PACKAGES, *([SDKS[provider]] if provider in SDKS else [])]
     found = {}
     for name in names:
@@ -254,7 +276,7 @@ def _packages(provider: str) -> dict[str, str]:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue  # an extra that is not installed here
-    return found
+    return MappingProxyType(found)
 
 
 def _flat(value: Any, prefix: str = "") -> dict[str, str]:

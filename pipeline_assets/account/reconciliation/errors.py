@@ -18,8 +18,11 @@ class ReportError(Exception):
 class UnknownBatch(ReportError):
     """A version has no batch of this name."""
 
+    SHOWN = 3
+    """Newest batches that the message names."""
+
     def __init__(self, key: str, batch_id: str, known: tuple[str, ...]) -> None:
-        shown = ", ".join(known[-3:]) or "none"
+        shown = ", ".join(known) or "none"
         super().__init__(
             f"version {key} has no batch {batch_id!r} (its newest: {shown}). `tallybook batch "
             "list` names them all."

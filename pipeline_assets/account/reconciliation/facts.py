@@ -1,4 +1,4 @@
-"""The reconciliation report in full: the account of a version and everything that goes with it.
+"""The reconciliation report in full: an account and everything that goes with it.
 
 Belongs here: putting the parts together, their JSON, and the digest of what they say. Does not
 belong here: the parts, how they are shown (`page.py`) and where they are kept (`kept.py`).
@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from sqlalchemy import Connection, select
 
 from pipeline_assets.account.reconciliation.baseline import Difference
+from pipeline_assets.account.reconciliation.batch_account import batch_account, batch_cost
 from pipeline_assets.account.reconciliation.batches import BatchFacts, batch_facts
 from pipeline_assets.account.reconciliation.configuration import Configuration, configuration
 from pipeline_assets.account.reconciliation.errors import UnknownBatch
@@ -27,6 +29,7 @@ from pipeline_assets.quality.error_rates import ErrorRates, error_rates
 from resources.context import Context
 from resources.contracts import contract_writer
 from resources.ledger.engine import Ledger
+from resources.ledger.schema import batches
 from resources.merkle import MerkleAccumulator
 
 CONTRACT = "reconciliation/1"
@@ -62,15 +65,17 @@ class Details:
 
     Attributes:
         contract: of the JSON.
-        scope: the batch that outcomes, steps and kinds are of; None for the whole version.
+        scope: the batch that all of it is of; None for the whole version.
         steps: where records were lost on the way from the manifest to the archive.
         kinds: every kind of outcome with its count; the names are in the table of outcomes.
         outcomes: the table of outcomes.
         batches: every batch of the scope with its dispositions and files.
-        quality: the samples with their error rates by slice; None where none was drawn.
+        quality: the samples with their error rates by slice; None where none was drawn, and of a
+            batch.
         configuration: what the version ran with.
-        cost: what it cost and how long it took, as `tallybook cost --json` tells it.
-        ages: how old what is open was when the report was made.
+        cost: what it cost and how long it took, as `tallybook cost --json` tells it; of a batch
+            what its own attempts were charged.
+        ages: how old what is open was when the report was made; empty for a batch.
         baseline: what is different from an earlier report; None for a first one.
     """
 
@@ -89,7 +94,7 @@ class Details:
 
 @dataclass(frozen=True)
 class FullReport:
-    """A report: the account and the details."""
+    """A report of a version or of one of its batches: the account and the details."""
 
     account: Report
     details: Details
@@ -129,39 +134,31 @@ def make_report(context: Context, key: str, file: Path, batch_id: str | None = N
         context: the open resources; of one moment, or parts may tell of different ones.
         key: the version.
         file: where the table is written.
-        batch_id: only the outcomes of this batch's records.
+        batch_id: only this batch and what became of its records.
 
     Raises:
         MalformedVersionKey, VersionNeverUsed: there is no such version here.
         UnknownBatch: it has no such batch.
     """
-    account = build_report(context, key)
     version = known_version(context, key)
+    if batch_id is not None:
+        return _of_batch(context, version, batch_id, file)
+    account = build_report(context, key)
     ledger = context.ledger
     with ledger.read() as connection:
-        batches = batch_facts(connection, ledger, version.version_no)
-        batch_no = None
-        if batch_id is not None:
-            batches, batch_no = _only(key, batches, batch_id)
+        every_batch = batch_facts(connection, ledger, version.version_no)
         quality = error_rates(connection, ledger, version.version_no)
         found = configuration(connection, ledger, version)
-    tally, root = _write_outcomes(ledger, version, batch_no, file)
+    tally, root = _write_outcomes(ledger, version, None, file)
     return FullReport(
         account,
         Details(
             contract=CONTRACT,
-            scope=batch_id,
+            scope=None,
             steps=tally.steps(),
             kinds=tally.kinds(),
-            outcomes=OutcomeTable(
-                contract=OUTCOMES.tag,
-                artifact=_digest_of(file),
-                rows=tally.rows,
-                records=tally.records,
-                states=dict(sorted(tally.states.items())),
-                merkle_root=root,
-            ),
-            batches=batches,
+            outcomes=_table(tally, root, file),
+            batches=every_batch,
             quality=quality,
             configuration=found,
             cost=_plain(cost_account(context, key).as_json()),
@@ -170,18 +167,57 @@ def make_report(context: Context, key: str, file: Path, batch_id: str | None = N
     )
 
 
+def _of_batch(context: Context, version: KnownVersion, batch_id: str, file: Path) -> FullReport:
+    """The report of a batch, from what is the batch's alone."""
+    ledger, number = context.ledger, version.version_no
+    with ledger.read() as connection:
+        batch_no = _batch_no(connection, version, batch_id)
+        (batch,) = batch_facts(connection, ledger, number, batch_no)
+        tally, root = _write_outcomes(ledger, version, batch_no, file)
+        kinds = tally.kinds()
+        return FullReport(
+            batch_account(connection, ledger, version, batch, kinds),
+            Details(
+                contract=CONTRACT,
+                scope=batch_id,
+                steps=tally.steps(),
+                kinds=kinds,
+                outcomes=_table(tally, root, file),
+                batches=(batch,),
+                quality=None,
+                configuration=configuration(connection, ledger, version, batch),
+                cost=batch_cost(connection, context, number, batch_no),
+                ages={},
+            ),
+        )
+
+
+def _table(tally: Tally, root: str, file: Path) -> OutcomeTable:
+    return OutcomeTable(
+        contract=OUTCOMES.tag,
+        artifact=_digest_of(file),
+        rows=tally.rows,
+        records=tally.records,
+        states=dict(sorted(tally.states.items())),
+        merkle_root=root,
+    )
+
+
 def _plain(value: Any) -> dict[str, Any]:
     """What JSON makes of it, so that a report is the same before and after it was kept."""
     return msgspec.json.decode(msgspec.json.encode(value))
 
 
-def _only(
-    key: str, batches: tuple[BatchFacts, ...], batch_id: str
-) -> tuple[tuple[BatchFacts, ...], int]:
-    for batch in batches:
-        if batch.batch_id == batch_id:
-            return (batch,), batch.batch_no
-    raise UnknownBatch(key, batch_id, tuple(batch.batch_id for batch in batches))
+def _batch_no(connection: Connection, version: KnownVersion, batch_id: str) -> int:
+    named = batches.c.version_no == version.version_no
+    number = connection.execute(
+        select(batches.c.batch_no).where(named, batches.c.batch_id == batch_id)
+    ).scalar()
+    if number is not None:
+        return int(number)
+    newest = select(batches.c.batch_id).where(named).order_by(batches.c.batch_no.desc())
+    known = connection.execute(newest.limit(UnknownBatch.SHOWN)).scalars().all()
+    raise UnknownBatch(version.key, batch_id, tuple(reversed(known)))
 
 
 def _write_outcomes(

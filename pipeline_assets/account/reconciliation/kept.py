@@ -36,9 +36,10 @@ from resources.ledger.kept_reports import (
     NewReport,
     add_report,
     find_report,
-    list_reports,
     lock_reports,
+    newest_other,
     newest_report,
+    unreported_batches,
 )
 from resources.one_moment import at_one_moment
 
@@ -97,7 +98,7 @@ def made_report(
     Args:
         context: the open resources.
         key: the version.
-        batch_id: only the outcomes of this batch's records.
+        batch_id: only this batch and what became of its records.
         against: the number of the report that it is held against; by default the newest kept one
             that says something else.
 
@@ -114,7 +115,8 @@ def made_report(
             digest = report.content_digest
             with moment.ledger.read() as connection:
                 earlier = (
-                    _default_baseline(connection, version.version_no, batch_no, digest)
+                    # Held against its own copy a report has no news.
+                    newest_other(connection, version.version_no, batch_no, digest)
                     if against is None
                     else _chosen_baseline(connection, version, batch_id, against)
                 )
@@ -131,19 +133,53 @@ def keep_report(context: Context, key: str, batch_id: str | None = None) -> Kept
         ArtifactStoreFull: the disk is full.
     """
     with made_report(context, key, batch_id) as made:
-        with context.ledger.read() as connection:
-            newest = newest_report(connection, made.version.version_no, made.batch_no)
-        if newest is not None and newest.digest == made.digest:
-            return Kept(made.report, made.digest, newest.report_no, is_new=False)
-        new = store_files(context.artifacts, made)
-        with context.ledger.write() as connection:
-            lock_reports(connection, context.ledger, made.version.version_no)
-            newest = newest_report(connection, made.version.version_no, made.batch_no)
-            # Another run may have kept the same in between.
-            if newest is not None and newest.digest == made.digest:
-                return Kept(made.report, made.digest, newest.report_no, is_new=False)
-            number = add_report(connection, new)
+        return keep_made(context, made)
+
+
+def keep_made(context: Context, made: MadeReport) -> Kept:
+    """Keep a report that was made, unless the newest kept one says the same.
+
+    Raises:
+        ArtifactStoreFull: the disk is full.
+    """
+    with context.ledger.read() as connection:
+        same = _same_kept(connection, made)
+    if same is not None:
+        return same
+    new = store_files(context.artifacts, made)
+    with context.ledger.write() as connection:
+        lock_reports(connection, context.ledger, made.version.version_no)
+        # Another run may have kept the same in between.
+        same = _same_kept(connection, made)
+        if same is not None:
+            return same
+        number = add_report(connection, new)
     return Kept(made.report, made.digest, number, is_new=True)
+
+
+def _same_kept(connection: Connection, made: MadeReport) -> Kept | None:
+    newest = newest_report(connection, made.version.version_no, made.batch_no)
+    if newest is None or newest.digest != made.digest:
+        return None
+    return Kept(made.report, made.digest, newest.report_no, is_new=False)
+
+
+def keep_batch_reports(context: Context, key: str) -> int:
+    """Keep a report of every batch that is complete and has none yet; returns how many.
+
+    Each batch is accounted for once by itself, so the work grows with what came in since, not with
+    the batches that there are. Where this ends early, the next call goes on.
+
+    Raises:
+        MalformedVersionKey, VersionNeverUsed: there is no such version here.
+        ArtifactStoreFull: the disk is full.
+    """
+    version = known_version(context, key)
+    with context.ledger.read() as connection:
+        wanted = unreported_batches(connection, version.version_no)
+    for batch_id in wanted:
+        keep_report(context, key, batch_id)
+    return len(wanted)
 
 
 def store_files(store: ArtifactStore, made: MadeReport, page: str | None = None) -> NewReport:
@@ -200,16 +236,6 @@ def open_kept(context: Context, report_no: int) -> OpenedReport:
         outcomes=store.require("report", row.outcomes),
         page=None if row.page is None else store.require("report", row.page),
     )
-
-
-def _default_baseline(
-    connection: Connection, version_no: int, batch_no: int | None, digest: str
-) -> KeptReport | None:
-    """The newest that says something else: held against its own copy a report has no news."""
-    for row in reversed(list_reports(connection, version_no)):
-        if row.batch_no == batch_no and row.outcomes is not None and row.digest != digest:
-            return row
-    return None
 
 
 def _chosen_baseline(

@@ -23,13 +23,17 @@ from pipeline_assets.account.reconciliation.facts import FullReport
 from pipeline_assets.account.reconciliation.tally import NAMED, Kind, named_losses
 from pipeline_assets.account.report import DISPOSITIONS
 from pipeline_assets.account.violations import pending_sentence
+from pipeline_assets.costs.charges import MEANINGS
 from resources.clock import from_text
+from resources.ledger.batches import COMPLETE
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 _TEMPLATES = Path(__file__).with_name("templates")
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+_LEAST = Decimal("0.000001")
+"""US dollars; what is less is said to be less, never written as 0."""
 STEP_NAMES = {
     "expected": "In a manifest",
     "answered": "Answered",
@@ -82,13 +86,48 @@ def page_of(
         step_names=STEP_NAMES,
         dispositions=DISPOSITIONS,
         ages=_ages(details.ages),
-        # Documents that wait for a run are nothing wrong, only unfinished.
-        unfinished=account.violations == (pending_sentence(account.pending),),
+        drawn=plots.MOST_BARS,
+        meanings=MEANINGS,
+        cards=_cards(report),
+        unfinished=_unfinished(report),
         steps_plot=_steps_plot(report),
         kinds_plot=_kinds_plot(report),
         batches_plot=_batches_plot(report),
         quality_plot=_quality_plot(report),
     )
+
+
+def _cards(report: FullReport) -> list[tuple[str, int]]:
+    """The counts at the top; of a batch those of its records, wherever their documents are now."""
+    account, details = report.account, report.details
+    if details.scope is not None:
+        heads, states = [("Records", details.outcomes.records)], details.outcomes.states
+    else:
+        heads, states = (
+            [
+                ("Documents", account.documents),
+                ("Excluded", sum(account.excluded.values())),
+                ("Not processed yet", account.pending),
+            ],
+            account.states,
+        )
+    return heads + [(_words(state).capitalize(), count) for state, count in states.items()]
+
+
+def _unfinished(report: FullReport) -> str | None:
+    """What is only unfinished, where nothing is wrong; None for what is complete or wrong."""
+    account, details = report.account, report.details
+    if details.scope is not None:
+        (batch,) = details.batches
+        if not account.invariant_holds or batch.state in COMPLETE:
+            return None
+        return (
+            f"The batch is {_words(batch.state)}; {batch.unknown} of its {batch.expected} attempts "
+            "have no disposition yet"
+        )
+    # Documents that wait for a run are nothing wrong.
+    waits = pending_sentence(account.pending)
+    return waits if account.violations == (waits,) else None
 
 
 def _environment() -> Environment:
@@ -114,14 +153,14 @@ def _steps_plot(report: FullReport) -> str:
         plots.Bar(
             STEP_NAMES[step.name],
             (step.records, step.lost),
-            _number(step.records) + (f", {_number(step.lost)} lost" if step.lost else ""),
+            _number(step.records) + (f", {_number(step.lost)} fewer" if step.lost else ""),
         )
         for step in steps
     ]
     described = f"Of {first} records in manifests: " + ", ".join(
         f"{STEP_NAMES[step.name].lower()} {step.records}" for step in steps[1:]
     )
-    return plots.bars("steps", described, rows, ("reached it", "lost since the step before"))
+    return plots.bars("steps", described, rows, ("came so far", "fewer than the step before"))
 
 
 def _kinds_plot(report: FullReport) -> str:
@@ -180,7 +219,12 @@ def _ages(ages: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _number(value: int | float | None) -> str:
-    return "unknown" if value is None else f"{value:,}".replace(",", "\u202f")
+    return "unknown" if value is None else _number_text(f"{value:,}")
+
+
+def _number_text(text: str) -> str:
+    """Thousands apart, in a way that no country takes for a decimal point."""
+    return text.replace(",", "\u202f")
 
 
 def _percent(value: float | None) -> str:
@@ -198,7 +242,8 @@ def _duration(seconds: float | None) -> str:
     for limit, unit, size in ((120, "s", 1), (7200, "min", 60), (172_800, "h", 3600)):
         if seconds < limit:
             return f"{seconds / size:.3g} {unit}"
-    return f"{seconds / 86_400:.3g} days"
+    days = seconds / 86_400
+    return f"{days:.3g} days" if days < 100 else f"{_number(round(days))} days"
 
 
 def _words(name: str) -> str:
@@ -210,4 +255,8 @@ def _money(amount: Any) -> str:
     if amount is None:
         return "unknown"
     value = Decimal(amount)
-    return f"{value:.2f} US$" if value >= 1 or not value else f"{value:.6f} US$"
+    if value and abs(value) < _LEAST:
+        return f"less than {_LEAST:f} US$"
+    if value >= 1 or not value:
+        return f"{_number_text(f'{value:,.2f}')} US$"
+    return f"{value:.6f} US$"

@@ -1,6 +1,6 @@
-"""A terminal with somebody at it: `at-terminal KEYS COMMAND...`.
+r"""A terminal with somebody at it: `at-terminal KEYS COMMAND...`.
 
-Each time the command has been silent for a moment, the keys are pressed, until it ends. `\\n` in
+Each time the command has been silent for a moment, the keys are pressed, until it ends. `\n` in
 KEYS is the return key.
 """
 

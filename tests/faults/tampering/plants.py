@@ -8,6 +8,7 @@ that recompute digests stand for somebody who knows how they are made.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -45,6 +46,11 @@ class Hands:
             row = connection.execute(text(statement), values).first()
         assert row is not None, statement
         return row if len(row) > 1 else row[0]
+
+    def rows(self, statement: str, **values: Any) -> list[Any]:
+        """All rows of a query."""
+        with self.context.ledger.read() as connection:
+            return list(connection.execute(text(statement), values).all())
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
@@ -510,6 +516,45 @@ def _(hands: Hands) -> str:
     return f" of batch {batch}"
 
 
+@plant("exchange the answers of two requests, with every place and digest of their file")
+def _(hands: Hands) -> str:
+    number, artifact, batch = hands.one(
+        "SELECT f.result_file_no, f.artifact, b.batch_id FROM result_files f "
+        "JOIN batches b ON b.batch_no = f.batch_no WHERE f.lines > 1 "
+        "ORDER BY f.result_file_no LIMIT 1"
+    )
+    lines = hands.file("result", artifact).read_bytes().splitlines(keepends=True)
+    answers = [json.loads(line) for line in lines]
+    answers[0]["custom_id"], answers[1]["custom_id"] = (
+        answers[1]["custom_id"],
+        answers[0]["custom_id"],
+    )
+    forged = [json.dumps(each, separators=(",", ":")).encode() + b"\n" for each in answers[:2]]
+    forged = [forged[1], forged[0], *lines[2:]]
+    stored = hands.context.artifacts.put("result", b"".join(forged))
+    hands.change(
+        "UPDATE result_files SET artifact = :a, bytes = :b WHERE result_file_no = :f",
+        a=stored.digest,
+        b=sum(map(len, forged)),
+        f=number,
+    )
+    offset = 0
+    places = hands.rows(
+        "SELECT line FROM results WHERE result_file_no = :f ORDER BY line_offset", f=number
+    )
+    for (line,), data in zip(places, forged, strict=True):
+        hands.change(
+            "UPDATE results SET line_offset = :o, line_length = :l "
+            "WHERE result_file_no = :f AND line = :n",
+            o=offset,
+            l=len(data.rstrip(b"\n")),
+            f=number,
+            n=line,
+        )
+        offset += len(data)
+    return f" of batch {batch}"
+
+
 # ---- judgements, archive, deliveries -----------------------------------------------------------
 
 
@@ -564,6 +609,43 @@ def _(hands: Hands) -> str:
     hands.change("DELETE FROM archive_entries WHERE entry_no = :e", e=entry)
     hands.change("DELETE FROM deliveries WHERE entry_no = :e", e=entry)
     return f"document {name}"
+
+
+@plant("show an earlier entry again, as a new one with its delivery")
+def _(hands: Hands) -> str:
+    entry, document, change = hands.one(
+        "SELECT e.entry_no, e.document_no, (SELECT MAX(change_no) FROM archive_changes) "
+        "FROM archive_entries e WHERE e.valid_to IS NOT NULL ORDER BY e.entry_no LIMIT 1"
+    )
+    at = "2098-01-01T00:00:00.000000Z"
+    with hands.connection() as connection:
+        for statement in (
+            "UPDATE archive_entries SET valid_to = :at, closed_by = :c WHERE entry_no = "
+            "(SELECT entry_no FROM archive_heads WHERE document_no = :d)",
+            f"INSERT INTO archive_entries (entry_no, archive_version, {_ENTRY_COLUMNS}) "
+            "SELECT (SELECT MAX(entry_no) + 1 FROM archive_entries), (SELECT MAX(archive_version) "
+            "+ 1 FROM archive_entries WHERE document_no = :d), document_no, record_no, version_no, "
+            "promotion + 1, content, content_digest, thumbnail, :at, NULL, :c, NULL "
+            "FROM archive_entries WHERE entry_no = :e",
+            "INSERT INTO deliveries (record_no, operation, request_digest, accepted_digest, "
+            "promotion, disposition, entry_no, delivered_at) SELECT record_no, operation, "
+            "request_digest, accepted_digest, promotion + 1, disposition, "
+            "(SELECT MAX(entry_no) FROM archive_entries), :at FROM deliveries WHERE entry_no = :e",
+            "UPDATE archive_heads SET entry_no = (SELECT MAX(entry_no) FROM archive_entries) "
+            "WHERE document_no = :d",
+        ):
+            connection.execute(text(statement), {"at": at, "c": change, "d": document, "e": entry})
+    return f"change {change} of the archive"
+
+
+@plant("change when an earlier entry became visible")
+def _(hands: Hands) -> str:
+    entry = hands.one("SELECT MIN(entry_no) FROM archive_entries WHERE valid_to IS NOT NULL")
+    hands.change(
+        "UPDATE archive_entries SET valid_from = '2001-01-01T00:00:00.000000Z' WHERE entry_no = :e",
+        e=entry,
+    )
+    return "archive entries"
 
 
 @plant("delete a delivery")
@@ -685,6 +767,25 @@ def _(hands: Hands) -> str:
     return f"review {number}"
 
 
+@plant("edit why a review was decided, in the review and its act")
+def _(hands: Hands) -> str:
+    number = hands.one(_DECIDED)
+    hands.change("UPDATE reviews SET reason = 'no reason' WHERE review_no = :r", r=number)
+    hands.change("UPDATE review_acts SET reason = 'no reason' WHERE review_no = :r", r=number)
+    return f"review {number}"
+
+
+@plant("delete a decided review with its acts")
+def _(hands: Hands) -> str:
+    number, record = hands.one(
+        "SELECT w.review_no, r.record_id FROM reviews w JOIN records r "
+        "ON r.record_no = w.record_no WHERE w.decision = 'correct' ORDER BY 1 LIMIT 1"
+    )
+    hands.change("DELETE FROM reviews WHERE review_no = :r", r=number)
+    hands.change("DELETE FROM review_acts WHERE review_no = :r", r=number)
+    return f"record {record}"
+
+
 @plant("delete an act of a review")
 def _(hands: Hands) -> str:
     number = hands.one(_DECIDED)
@@ -711,6 +812,28 @@ def _(hands: Hands) -> str:
     forged = hands.context.artifacts.put("report", path.read_bytes().replace(b"true", b"false", 1))
     hands.change("UPDATE reports SET artifact = :a WHERE report_no = :n", a=forged.digest, n=closed)
     return f"closed report {closed}"
+
+
+@plant("put another page in the place of a closed report's")
+def _(hands: Hands) -> str:
+    number, page = hands.one("SELECT report_no, page FROM reports WHERE page IS NOT NULL")
+    shown = hands.file("report", page).read_bytes()
+    forged = hands.context.artifacts.put("report", shown.replace(b"published", b"Published", 1))
+    assert forged.digest != page
+    hands.change("UPDATE reports SET page = :p WHERE report_no = :n", p=forged.digest, n=number)
+    return "kept reports of version"
+
+
+@plant("change when a kept report says that it was made, and its row with it")
+def _(hands: Hands) -> str:
+    number, artifact = hands.one("SELECT report_no, artifact FROM reports ORDER BY 1 LIMIT 1")
+    told = hands.file("report", artifact).read_bytes()
+    forged = hands.context.artifacts.put(
+        "report", told.replace(b'"made_at": "20', b'"made_at": "19')
+    )
+    assert forged.digest != artifact
+    hands.change("UPDATE reports SET artifact = :a WHERE report_no = :n", a=forged.digest, n=number)
+    return "kept reports of version"
 
 
 @plant("change the root of a report's outcomes")

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.faults.tampering.states import State, copied, make_reviewed
+from tests.integration.stages.conftest import context, settings, shared_url, shop
 from tests.support.postgres import fresh_database
 
+__all__ = ["context", "settings", "shared_url", "shop"]
 HERE = Path(__file__).parent
 
 

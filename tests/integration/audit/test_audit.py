@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
-from pipeline_assets.audit.run import SampleRefused, audit
+from pipeline_assets.account.reconciliation.kept import keep_report
+from pipeline_assets.audit import redelivery, run
+from pipeline_assets.audit.look import Look
+from pipeline_assets.audit.run import NoSuchDigest, SampleRefused, audit
 from pipeline_assets.audit.three_facts import CHECKS, prove_three_facts
 from pipeline_assets.known_version import VersionNeverUsed
+from pipeline_assets.publish.publish_accepted import Delivery
+from resources.context import Context
 from resources.ledger.audits import newest_audit
 from resources.ledger.schema import metadata
 from tests.faults.tampering.plants import PLANTS, Hands, Plant
@@ -127,6 +133,106 @@ def test_a_chain_that_was_cut_is_told_again_by_the_next_audit(state: State) -> N
         ]
     # By the audit before, and by each report that was kept.
     assert [set(subjects) for subjects in told] == [{wanted}, {wanted}]
+
+
+def test_what_an_earlier_audit_saw_is_held_against_by_the_digest_that_it_printed(
+    state: State,
+) -> None:
+    with state.opened() as context:
+        digest = audit(context).journal_digest
+        keep_report(context, KEY)
+        audit(context)
+        assert audit(context, since=f" {digest.upper()}\n").clean
+
+
+@pytest.mark.parametrize(
+    ("statement", "found"),
+    [
+        pytest.param("DELETE FROM audits", "no such audit on record", id="its row is gone"),
+        pytest.param(
+            "UPDATE audits SET scope = REPLACE(scope, '\"version:1\":[1,', '\"version:1\":[0,')",
+            "heads that do not have this digest now",
+            id="its row says that it saw less",
+        ),
+        pytest.param(
+            "UPDATE archive_entries SET valid_from = '2001-01-01T00:00:00.000000Z' "
+            "WHERE entry_no = 1",
+            "heads that do not have this digest now",
+            id="a row that it saw was changed",
+        ),
+    ],
+)
+def test_a_digest_that_somebody_kept_tells_what_the_ledger_hides(
+    state: State, statement: str, found: str
+) -> None:
+    with state.opened() as context:
+        digest = audit(context).journal_digest
+        with context.ledger.write() as connection:
+            assert connection.execute(text(statement)).rowcount
+        told = [each.found for each in audit(context, since=digest).findings]
+    assert found in told
+
+
+@pytest.mark.parametrize("since", ["", "abc", "g" * 64])
+def test_what_is_no_digest_is_refused(state: State, since: str) -> None:
+    with state.opened() as context, pytest.raises(NoSuchDigest):
+        audit(context, since=since)
+
+
+def test_nobody_waits_while_published_records_are_delivered_again(
+    state: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, written = redelivery.entries_again, []
+
+    def beside_a_writer(connection: Connection, context: Context, plan: Delivery) -> pl.Series:
+        # The plan stages tables before and after this.
+        with context.ledger.write() as writing:
+            written.append(
+                writing.execute(text("UPDATE record_state SET version = version")).rowcount
+            )
+        return real(connection, context, plan)
+
+    monkeypatch.setattr(redelivery, "entries_again", beside_a_writer)
+    with state.opened() as context:
+        assert audit(context).clean
+    assert written
+    assert all(written)
+
+
+def test_nothing_that_a_plan_writes_is_kept(state: State) -> None:
+    before = counts(state)
+    with state.opened() as context:
+        with context.ledger.plan() as connection:
+            connection.execute(text("DELETE FROM deliveries"))
+        with context.ledger.write() as connection:
+            connection.execute(text("UPDATE records SET record_no = record_no"))
+    assert counts(state) == before
+
+
+@pytest.mark.parametrize("removed", [True, False])
+def test_what_a_removal_did_meanwhile_is_no_finding(
+    state: State, monkeypatch: pytest.MonkeyPatch, *, removed: bool
+) -> None:
+    real, looks = run.check_requests, []
+
+    def beside_a_removal(look: Look) -> None:
+        looks.append(look)
+        if len(looks) == 1:
+            look.findings.add("request.bytes", "attempt 1", "nothing", "a request")
+            if removed:
+                with context.ledger.write() as connection:
+                    connection.execute(
+                        text(
+                            "INSERT INTO prunes (prune_no, policy, reason, actor, pruned_at, "
+                            "removed) VALUES (1, '{}', 'old', 'ada', '2026', '{}')"
+                        )
+                    )
+        real(look)
+
+    monkeypatch.setattr(run, "check_requests", beside_a_removal)
+    with state.opened() as context:
+        assert audit(context).clean is removed
+    assert len(looks) == 1 + removed
 
 
 def test_a_batch_that_is_not_complete_is_open_and_no_finding(state: State) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from sqlalchemy import select
 
 from pipeline_assets.canary import live
@@ -245,6 +247,27 @@ def test_a_provider_outside_this_machine_needs_a_word(
     assert "0.0724 USD" in out, "what it would cost is told before"
     assert "--yes" in err
     assert not (tmp_path / "state" / "proofs" / f"{OPENAI}-1" / "documents").exists()
+
+
+def test_what_was_not_agreed_to_is_no_proof(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://api.example.invalid/v1")
+    for stream in ("stdin", "stdout"):
+        monkeypatch.setattr(getattr(sys, stream), "isatty", lambda: True)
+    monkeypatch.setattr(typer, "confirm", lambda _: False)
+    status, out, err = command("--live", "--prove", "--version", OPENAI)
+    assert (status, err) == (1, "")
+    assert "tried again comes on top" in out
+    assert "Nothing was sent." in out
+    assert not (tmp_path / "state" / "proofs" / f"{OPENAI}-1" / "documents").exists()
+
+
+def test_a_version_that_is_not_there_begins_no_folder(command: Command, tmp_path: Path) -> None:
+    status, _, err = command("--live", "--prove", "--version", "nobody-s-baseline-1")
+    assert (status, "there is no processing version" in err) == (1, True)
+    assert not (tmp_path / "state").exists()
 
 
 def test_the_command_for_people(command: Command) -> None:

@@ -17,7 +17,7 @@ from pipeline_assets.publish.publish_accepted import publish_accepted
 from pipeline_assets.submit.submit_batches import submit_batches
 from resources.context import Context
 from resources.ledger import schema
-from resources.ledger.job_prices import CanaryUsage, prices_of, store_canary_usage, store_price
+from resources.ledger.job_prices import CanaryUsage, add_canary_usage, prices_of, store_price
 from resources.ledger.jobs import find_job
 from resources.providers import prices
 from resources.providers.prices import Rate
@@ -312,8 +312,8 @@ def test_canaries_are_paid_by_their_version(ledger: ChargedLedger) -> None:
     ledger.attempt(1, "a.pdf", tokens=(1_000, 1_000, 0))
     ledger.price(1, STEP, None, WRITTEN)
     with ledger.context.ledger.write() as connection:
-        store_canary_usage(connection, 1, CanaryUsage(3, 1, 2_000, 1_000, 0, 900), AT)
-        store_canary_usage(connection, 4, CanaryUsage(1, 0, 1_000, 0, 0, 1_000), AT)
+        add_canary_usage(connection, 1, CanaryUsage(3, 1, 2_000, 1_000, 0, 900), AT)
+        add_canary_usage(connection, 4, CanaryUsage(1, 0, 1_000, 0, 0, 1_000), AT)
         kept = prices_of(connection, "batch", 1, 1)[1]
         store_price(connection, "canary", 1, kept)
         store_price(connection, "canary", 4, kept)
@@ -321,8 +321,8 @@ def test_canaries_are_paid_by_their_version(ledger: ChargedLedger) -> None:
     (part,) = (part for part in account.by_purpose if part.name == "canaries")
     assert part.usd == Decimal("0.007"), "0.006 and 0.001"
     assert account.unknown == {
-        "answer_without_usage": 1,
         "canary_usage_not_kept": 4,
+        "canary_without_usage": 1,
         "not_settled": 4,
     }
     assert account.provider_usd == Decimal("0.012")

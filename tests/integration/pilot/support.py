@@ -17,6 +17,7 @@ from pipeline_assets.pilot.run import (
     Wanted,
     carry_out,
     make_plan,
+    shares_of,
     specs_of,
     taken_over,
 )
@@ -83,8 +84,16 @@ class PilotPlace:
         sleep: Callable[[float], None] = lambda _seconds: None,
     ) -> Outcome:
         """Bring a pilot as far as it goes."""
-        operating = taken_over(main, specs_of(self.settings, plan.versions), budget)
-        return carry_out(self.settings, plan, operating, wait=wait, step=self.step, sleep=sleep)
+        specs = specs_of(self.settings, plan.versions)
+        return carry_out(
+            self.settings,
+            plan,
+            taken_over(main, specs),
+            shares_of(budget, specs),
+            wait=wait,
+            step=self.step,
+            sleep=sleep,
+        )
 
     def folder(self, plan: Plan) -> Path:
         """The pilot's own state folder."""

@@ -195,6 +195,18 @@ def test_what_is_refused(
     assert not (tmp_path / "state").exists(), "nothing was made"
 
 
+def test_known_values_that_cannot_be_used_are_told_before_anything_is_done(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    truth = tmp_path / "truth.jsonl"
+    truth.write_text('{"file": "no-id.pdf", "title": "T"}\n')
+    state = tmp_path / "state"
+    words = ("--versions", FIRST, "--truth", str(truth), "--state", str(state))
+    assert main(["pilot", *words]) == 1
+    assert "row 1 has no document_id" in capsys.readouterr().err
+    assert not list(state.rglob("measured.jsonl")), "no step was begun"
+
+
 def _state(words: tuple[str, ...], folder: Path) -> tuple[str, ...]:
     return () if not words else ("--state", str(folder / "state"))
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 import stat
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
-from sqlalchemy import func, select
+import yaml
+from sqlalchemy import func, select, update
 
+from partitions.processing_version import PACKAGED_SPECS
 from pipeline_assets.ingest.parse_documents import parse_documents
 from pipeline_assets.ingest.scan import scan_declared
 from pipeline_assets.parser_settings import parser_settings
@@ -27,7 +31,7 @@ from pipeline_assets.pilot.run import look_at_outcome
 from pipeline_assets.versions import open_version
 from resources.context import Context, open_context
 from resources.ledger.engine import Ledger
-from resources.ledger.schema import metadata
+from resources.ledger.schema import findings, metadata
 from resources.ledger.versions import all_operating, find, set_operating
 from tests.integration.pilot.support import PilotPlace
 
@@ -148,6 +152,49 @@ def test_the_same_arguments_are_the_same_pilot(place: PilotPlace) -> None:
     assert pilot_ids(place.settings) == [plan.pilot_id]
 
 
+def test_a_version_that_was_changed_since_is_another_pilot(
+    place: PilotPlace, tmp_path: Path
+) -> None:
+    specs = tmp_path / "specs"
+    specs.mkdir()
+    spec = yaml.safe_load((PACKAGED_SPECS / f"{SECOND}.yaml").read_text(encoding="utf-8"))
+    file = specs / "mine-1.yaml"
+    file.write_text(yaml.safe_dump(spec | {"key": "mine-1"}))
+    place.settings = place.settings.model_copy(update={"specs": specs})
+    plan = place.plan("mine-1")
+    outcome = place.go_on(plan)
+    assert not place.report(outcome).versions[0].spec_changed
+    file.write_text(yaml.safe_dump(spec | {"key": "mine-1", "batch_records": 7}))
+    assert place.plan("mine-1").pilot_id != plan.pilot_id, "its figures would be another's"
+    (found,) = place.report(outcome).versions
+    assert found.spec_changed
+    assert "say something else by now" in page_of(place.report(outcome), "now")
+
+
+def test_another_folder_is_another_pilot(place: PilotPlace, tmp_path: Path) -> None:
+    other = tmp_path / "elsewhere" / "documents"
+    shutil.copytree(tmp_path / "documents", other)
+    plan = place.plan(SECOND)
+    moved = PilotPlace(place.settings.model_copy(update={"source": other}), place.step)
+    assert [one.document_id for one in moved.plan(SECOND).taken] == [
+        one.document_id for one in plan.taken
+    ]
+    assert moved.plan(SECOND).pilot_id != plan.pilot_id
+
+
+def test_a_doubt_that_holds_nothing_up_is_none(place: PilotPlace) -> None:
+    plan = place.plan(SECOND)
+    outcome = place.go_on(plan)
+    before = place.report(outcome).versions[0].findings
+    assert before
+    own = place.settings.model_copy(update={"state": place.folder(plan)})
+    with open_context(own, clock=place.step.clock) as pilot, pilot.ledger.write() as connection:
+        rule = sorted(before)[0]
+        connection.execute(update(findings).where(findings.c.rule == rule).values(severity="note"))
+    after = place.report(outcome).versions[0].findings
+    assert after == {name: count for name, count in before.items() if name != rule}
+
+
 @pytest.mark.slow
 def test_a_killed_pilot_goes_on(place: PilotPlace) -> None:
     """Ended before each step in turn, it does in the end what an undisturbed one does."""
@@ -211,7 +258,12 @@ def test_settings_of_the_archive_hold_in_the_pilot(place: PilotPlace) -> None:
         frozen = find(pilot.ledger, SECOND)
         assert frozen is not None
         known = all_operating(pilot.ledger, frozen.version_no)
-    assert known == {"sample_least": "9", "reviewer_usd_hour": "60"}, "the others are as usual"
+    assert known == {
+        "sample_least": "9",
+        "reviewer_usd_hour": "60",
+        "scope": "all",
+        "promote": "auto",
+    }
     (found,) = place.report(outcome, minutes=Decimal(2)).versions
     assert found.cost is not None
     assert found.cost.review_usd == Decimal(2), "one review of two minutes at 60 dollars an hour"

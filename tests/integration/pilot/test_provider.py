@@ -11,9 +11,11 @@ import yaml
 from partitions.processing_version import PACKAGED_SPECS
 from pipeline_assets.ingest import parse_documents
 from pipeline_assets.pilot.errors import JobsStillOut
-from pipeline_assets.pilot.plan import drop_pilot, inside
-from pipeline_assets.pilot.run import specs_of, taken_over
+from pipeline_assets.pilot.plan import Plan, drop_pilot, inside
+from pipeline_assets.pilot.run import shares_of, specs_of
+from resources.clock import Clock
 from resources.context import open_context
+from resources.ledger.versions import all_operating, find, set_operating
 from resources.settings import load_settings
 from tests.integration.pilot.support import InProcess, PilotPlace
 from tests.integration.stages.support import InProcessPool, manual
@@ -151,12 +153,47 @@ def test_a_budget_holds_the_pilot(place: PilotPlace, emulator: RunningEmulator) 
 )
 def test_a_budget_is_shared_out(place: PilotPlace, budget: str, each: str) -> None:
     specs = specs_of(place.settings, (BATCH, BASELINE, ONLINE))
-    found = taken_over(None, specs, Decimal(budget))
-    assert {key: known.get("budget_usd") for key, known in found.items()} == {
-        BATCH: each,
-        BASELINE: None,
-        ONLINE: each,
-    }
+    assert shares_of(Decimal(budget), specs) == {BATCH: each, ONLINE: each}
+    assert shares_of(Decimal(budget), specs[1:2]) == {}
+    assert shares_of(None, specs) == {}
+
+
+def test_a_budget_stays_until_another_one_is_given(
+    place: PilotPlace, emulator: RunningEmulator
+) -> None:
+    clock = emulator.world.clock.now
+    with open_context(place.settings, clock=clock) as main:
+        set_operating(main.ledger, None, "budget_usd", "500", main.cause("the archive's", "test"))
+        plan = place.plan(BATCH, main=main)
+        budgets = []
+        for budget in (Decimal(3), None, Decimal(4), None):
+            place.go_on(plan, main=main, budget=budget)
+            budgets.append(setting_of(place, plan, clock, "budget_usd"))
+    assert budgets == ["3.000000", "3.000000", "4.000000", "4.000000"], "never the archive's 500"
+
+
+def test_what_a_person_sets_in_a_pilot_stays(place: PilotPlace, emulator: RunningEmulator) -> None:
+    clock = emulator.world.clock.now
+    with open_context(place.settings, clock=clock) as main:
+        set_operating(main.ledger, None, "sample_least", "9", main.cause("the archive's", "test"))
+        plan = place.plan(BATCH, main=main)
+        place.go_on(plan, main=main)
+        assert setting_of(place, plan, clock, "sample_least") == "9"
+        with open_context(inside(place.settings, plan.pilot_id), clock=clock) as pilot:
+            version = find(pilot.ledger, BATCH)
+            assert version is not None
+            cause = pilot.cause("as I like it", "test")
+            set_operating(pilot.ledger, version.version_no, "sample_least", "2", cause)
+        place.go_on(plan, main=main)
+    assert setting_of(place, plan, clock, "sample_least") == "2"
+
+
+def setting_of(place: PilotPlace, plan: Plan, clock: Clock, name: str) -> str | None:
+    """What holds in the pilot for the batch version."""
+    with open_context(inside(place.settings, plan.pilot_id), clock=clock) as pilot:
+        version = find(pilot.ledger, BATCH)
+        assert version is not None
+        return all_operating(pilot.ledger, version.version_no).get(name)
 
 
 def test_one_version_that_cannot_be_asked_keeps_none_from_it(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from datetime import timedelta
 
@@ -231,3 +232,20 @@ def test_a_collector_that_cannot_be_used_is_told(
     assert told in report.problem
     assert value not in report.problem
     assert marks(retries) == []
+
+
+@ON_ONE_DATABASE
+def test_headers_that_cannot_be_read_are_not_quoted(
+    retries: Retries,
+    collector: CollectorServer,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    retries.walk(["refused"])
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "Authorization: Bearer open-sesame")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "open-sesame")
+    context = with_settings(retries.shop.context, traces="otlp")
+    assert export_traces(context, KEY).spans == len(collector.spans()) > 0
+    assert caplog.text == ""
+    logging.getLogger("opentelemetry.util.re").warning("another one is heard again")
+    assert "another one" in caplog.text

@@ -84,16 +84,17 @@ def test_the_file_has_what_was_chosen(retries: Retries, trace: Trace, context: C
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        pytest.param("nothing.txt", "there is no record 'nothing.txt'", id="unknown"),
-        pytest.param("%", "there is no record '%'", id="no wildcard"),
-        pytest.param(".txt", "several documents end with '.txt'", id="several"),
-        pytest.param("empty.pdf", "has no record under version", id="excluded"),
+        pytest.param("nothing.txt", "there is no document 'nothing.txt'", id="unknown"),
+        pytest.param("%", "there is no document '%'", id="no wildcard"),
+        pytest.param("M00.TXT", "there is no document 'M00.TXT'", id="letters as they are"),
+        pytest.param(".txt", "documents end with '.txt'", id="several"),
+        pytest.param("of a", "tallybook explain 'shop/of a' --version", id="excluded"),
     ],
 )
 def test_what_cannot_be_shown_is_told(
     retries: Retries, trace: Trace, given: str, told: str
 ) -> None:
-    retries.shop.write("empty.pdf", b"")
+    retries.shop.write("of a", b"")
     retries.walk(["good"], ["good"])
     status, out, err = trace(given)
     assert (status, out) == (1, "")

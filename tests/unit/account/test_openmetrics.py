@@ -571,6 +571,25 @@ def test_unknown_costs_have_no_sample(busy: Archive) -> None:
 
 
 @pytest.mark.parametrize(
+    ("minutes", "untimed", "seconds"),
+    [
+        pytest.param("0", 0, 0.0, id="nothing was reviewed"),
+        pytest.param("1.5", 2, 90.0, id="what is known of it"),
+        pytest.param("0", 2, None, id="not known is no 0"),
+    ],
+)
+def test_the_time_of_reviewers(
+    busy: Archive, minutes: str, untimed: int, seconds: float | None
+) -> None:
+    known = costs_now(busy.context, KEY)
+    review = replace(known.account.review, minutes=Decimal(minutes), untimed=untimed)
+    told = replace(known, account=replace(known.account, review=review))
+    found = parse(exposition(busy.context, read_costs=lambda _context, _key: told))
+    assert value(found, "review_time_seconds", version=KEY) == seconds
+    assert value(found, "reviews_untimed", version=KEY) == untimed
+
+
+@pytest.mark.parametrize(
     ("took", "later", "reads"),
     [
         pytest.param(0.0, 0.001, 2, id="at once where reading takes no time"),

@@ -7,7 +7,9 @@ from sqlalchemy import insert
 from pipeline_assets.account.readiness import Readiness, readiness
 from pipeline_assets.account.status import status
 from pipeline_assets.known_version import known_version
+from pipeline_assets.publish.rollback import rollback_version
 from pipeline_assets.recovery.holds import hold
+from resources.ledger.archive_changes import record_change
 from resources.ledger.moves import close_report
 from resources.ledger.schema import report_closings, reports
 from tests.support.small_archive import KEY, Archive, manual
@@ -97,3 +99,25 @@ def test_a_move_of_the_version_itself_counts(archive: Archive) -> None:
     found = ready(archive)
     assert found is not None
     assert (found.moves_since, found.records_since, found.ready) == (1, 0, False)
+
+
+def test_a_rollback_moves_no_record_and_counts(archive: Archive) -> None:
+    archive.clock.advance(1)
+    close(archive, 1)
+    archive.clock.advance(1)
+    rollback_version(archive.context, archive.version().version_no, "titles are cut")
+    found = ready(archive)
+    assert found is not None
+    assert (found.moves_since, found.shown_since, found.ready) == (0, True, False)
+
+
+def test_what_the_archive_shows_of_another_version_does_not_count(archive: Archive) -> None:
+    archive.clock.advance(1)
+    close(archive, 1)
+    archive.clock.advance(1)
+    ledger = archive.context.ledger
+    with ledger.write() as connection:
+        record_change(connection, "rollback", 4711, "elsewhere", "ada", ledger.now(), 1, 0)
+    found = ready(archive)
+    assert found is not None
+    assert (found.shown_since, found.ready) == (False, True)

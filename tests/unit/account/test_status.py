@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-import pytest
+from datetime import UTC, datetime, timedelta
 
+import polars as pl
+import pytest
+from sqlalchemy import update
+
+from pipeline_assets.account.ages import BATCH_SCHEMA
 from pipeline_assets.account.standing import Standings
-from pipeline_assets.account.status import all_versions, status, what_waits, work_mark
+from pipeline_assets.account.status import (
+    POLL_GRACE,
+    all_versions,
+    next_poll,
+    status,
+    what_waits,
+    work_mark,
+)
 from pipeline_assets.publish.rollback import rollback_version
 from pipeline_assets.recovery.holds import HoldKind, hold
 from pipeline_assets.submit.submit_batches import submit_batches
+from resources.clock import to_text
+from resources.ledger.schema import record_state
 from resources.ledger.versions import set_operating
-from tests.support.small_archive import KEY, Archive
+from tests.support.small_archive import KEY, SAW, Archive
 
 
 def standings(pending: int = 0, **states: int) -> Standings:
@@ -202,6 +216,23 @@ def test_a_document_that_changed_is_shown_and_not_published(fresh_archive: Archi
     assert (publication.published, publication.shown, publication.shown_former) == (1, 2, 1)
 
 
+def test_a_record_that_is_processed_again_is_shown_and_not_published(
+    fresh_archive: Archive,
+) -> None:
+    fresh_archive.process()
+    ledger = fresh_archive.context.ledger
+    with ledger.write() as connection:
+        changed = connection.execute(
+            update(record_state)
+            .where(record_state.c.state == "published", record_state.c.record_no == 1)
+            .values(state="retry_wait")
+        )
+        assert changed.rowcount == 1
+    publication = status(fresh_archive.context, KEY).publication
+    assert (publication.published, publication.shown) == (1, 2)
+    assert (publication.shown_former, publication.shown_again) == (0, 1)
+
+
 def test_a_line_of_every_version(archive: Archive) -> None:
     (line,) = all_versions(archive.context)
     now = status(archive.context, KEY)
@@ -212,3 +243,34 @@ def test_a_line_of_every_version(archive: Archive) -> None:
     (held,) = all_versions(archive.context)
     assert (held.held_for, held.reason, held.ends) == ("quota", "told by the test", "by command")
     assert held.since is not None
+
+
+def test_a_review_of_a_document_that_is_gone_is_told(fresh_archive: Archive) -> None:
+    fresh_archive.process()
+    (fresh_archive.folder / SAW).unlink()
+    fresh_archive.scan()
+    now = status(fresh_archive.context, KEY)
+    assert now.done, "no document waits"
+    assert now.review_backlog == 1
+    assert [(wait.what, wait.count) for wait in now.waits] == [("awaiting_review", 1)]
+
+
+@pytest.mark.parametrize(
+    ("late", "overdue"),
+    [
+        pytest.param(timedelta(seconds=-1), False, id="not-yet"),
+        pytest.param(timedelta(seconds=45), False, id="the-monitor-is-on-its-way"),
+        pytest.param(POLL_GRACE + timedelta(seconds=1), True, id="nobody-looks"),
+    ],
+)
+def test_a_job_that_is_just_due_is_not_yet_forgotten(late: timedelta, overdue: bool) -> None:
+    now = datetime(2030, 1, 2, tzinfo=UTC)
+    rows = [
+        ("b1", "running", "batch", 3, None, None, to_text(now - late), None),
+        ("b2", "running", "batch", 3, None, None, to_text(now + POLL_GRACE), None),
+        ("b3", "running", "online", 3, None, None, to_text(now - 9 * POLL_GRACE), None),
+        ("b4", "reconciling", "batch", 3, None, None, to_text(now - 9 * POLL_GRACE), None),
+    ]
+    found = next_poll(pl.DataFrame(rows, schema=BATCH_SCHEMA, orient="row"), now)
+    assert found is not None
+    assert (found.batch_id, found.overdue) == ("b1", overdue)

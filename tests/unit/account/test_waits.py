@@ -175,6 +175,19 @@ def test_quality_samples_come_last_and_keep_nothing_from_being_done() -> None:
     assert found.command == ("review", "next", "--kind", "quality_sample")
 
 
+def test_what_documents_left_open_is_told_though_it_keeps_nothing_from_being_done() -> None:
+    known = facts(
+        reviews=[("findings", None, EARLY, 1), ("quality_sample", None, EARLY, 2)],
+        letters=[("ops", LATE, 4)],
+    )
+    found = name_waits([], known)
+    assert [(wait.what, wait.count, wait.who) for wait in found] == [
+        ("awaiting_review", 1, "reviewer"),
+        ("dead_letter", 4, "ops"),
+        ("quality_sample", 2, "reviewer"),
+    ]
+
+
 def test_dead_letters_are_counted_from_the_states(read_archive: Archive) -> None:
     ledger = read_archive.context.ledger
     with ledger.read() as connection:

@@ -21,6 +21,7 @@ from pipeline_assets.cli.status_page import (
     bars,
     disk_sentence,
     drawn,
+    open_sentence,
     page_of,
     page_of_all,
     print_page,
@@ -211,15 +212,19 @@ def test_what_is_said_of_the_disk(known: DiskFacts, told: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("moves", "records", "scanned", "told"),
+    ("moves", "records", "scanned", "shown", "told"),
     [
-        (0, 0, False, "yes: report 4 was closed on"),
-        (3, 12, False, "no longer: report 4 was closed on"),
-        (0, 0, True, "since then the sources changed"),
-        (1, 1, True, "since then 1 record moved and the sources changed"),
+        (0, 0, False, False, "yes: report 4 was closed on"),
+        (3, 12, False, False, "no longer: report 4 was closed on"),
+        (1, 0, False, False, "since then 1 move of batches or the version"),
+        (0, 0, True, False, "since then the sources changed"),
+        (1, 1, True, False, "since then 1 record moved and the sources changed"),
+        (0, 0, False, True, "since then the archive shows something else of it"),
     ],
 )
-def test_what_is_said_of_readiness(moves: int, records: int, scanned: bool, told: str) -> None:
+def test_what_is_said_of_readiness(
+    moves: int, records: int, scanned: bool, shown: bool, told: str
+) -> None:
     ready = Readiness(
         report_no=4,
         digest="d",
@@ -229,35 +234,62 @@ def test_what_is_said_of_readiness(moves: int, records: int, scanned: bool, told
         moves_since=moves,
         records_since=records,
         scanned_since=scanned,
-        ready=not moves and not scanned,
+        shown_since=shown,
+        ready=not (moves or scanned or shown),
     )
     assert told in ready_sentence(ready)
     assert ready_sentence(None).startswith("no:")
 
 
 @pytest.mark.parametrize(
-    ("published", "shown", "former", "told"),
+    ("present", "oldest", "told"),
     [
-        (4, 4, 0, None),
+        (12, MOMENT, "12, the oldest moved last at "),
+        (0, MOMENT, "0 and 12 of documents that changed or went away since, the oldest moved"),
+        (12, None, "12"),
+    ],
+)
+def test_what_is_open_of_documents_that_are_gone(
+    present: int, oldest: str | None, told: str
+) -> None:
+    now = replace(status(), open_records=present, oldest_open_at=oldest)
+    assert open_sentence(now).startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("published", "shown", "former", "again", "told"),
+    [
+        (4, 4, 0, 0, None),
         (
             4,
             3,
             0,
+            0,
             "3 of 4 published documents (for the others the archive shows another version, "
             "or none)",
         ),
-        (4, 6, 2, "4 of 4 published documents, and 2 documents that changed or went away since"),
+        (4, 6, 2, 0, "4 of 4 published documents, and 2 documents that changed or went away since"),
+        (
+            0,
+            1,
+            0,
+            1,
+            "0 of 0 published documents, and 1 document whose record is being processed again",
+        ),
         (
             4,
             4,
             1,
+            0,
             "3 of 4 published documents (for the others the archive shows another version, or "
             "none), and 1 document that changed or went away since",
         ),
     ],
 )
-def test_what_the_archive_shows(published: int, shown: int, former: int, told: str | None) -> None:
-    now = replace(status(), publication=Publication(published, 0, shown, former, 1.0))
+def test_what_the_archive_shows(
+    published: int, shown: int, former: int, again: int, told: str | None
+) -> None:
+    now = replace(status(), publication=Publication(published, 0, shown, former, 1.0, again))
     assert shown_sentence(now) == told
 
 

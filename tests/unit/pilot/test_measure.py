@@ -22,14 +22,13 @@ from pipeline_assets.pilot.measure import (
 
 def test_stages_add_up_over_runs(tmp_path: Path) -> None:
     for _ in range(2):
-        watch = Stopwatch(tmp_path / FILE, "process", "v1")
-        with watch.stage("submit"):
-            sum(range(200_000))
-        with watch.stage("collect"):
-            pass
-        watch.end()
-    other = Stopwatch(tmp_path / FILE, "process", "v2")
-    other.end()
+        with Stopwatch(tmp_path / FILE, "process", "v1") as watch:
+            with watch.stage("submit"):
+                sum(range(200_000))
+            with watch.stage("collect"):
+                pass
+    with Stopwatch(tmp_path / FILE, "process", "v2"):
+        pass
     lines = read_measured(tmp_path)
     found = stages_of(lines, "process", "v1")
     assert list(found) == ["submit", "collect"]
@@ -42,8 +41,8 @@ def test_stages_add_up_over_runs(tmp_path: Path) -> None:
 
 
 def test_a_killed_step_is_told(tmp_path: Path) -> None:
-    watch = Stopwatch(tmp_path / FILE, "process", "v1")
-    with watch.stage("submit"):
+    killed = Stopwatch(tmp_path / FILE, "process", "v1").__enter__()
+    with killed.stage("submit"):
         pass
     with (tmp_path / FILE).open("ab") as file:
         file.write(b'{"step": "process", "sub')
@@ -51,13 +50,26 @@ def test_a_killed_step_is_told(tmp_path: Path) -> None:
     assert was_cut(lines, "process", "v1")
     assert not ended(lines, "process", "v1")
     assert stages_of(lines, "process", "v1")["submit"].times == 1
+    with Stopwatch(tmp_path / FILE, "process", "v1") as again, again.stage("submit"):
+        pass
+    lines = read_measured(tmp_path)
+    assert was_cut(lines, "process", "v1"), "the time of the first run is still not known"
+    assert ended(lines, "process", "v1"), "the line that was cut took no other with it"
+    assert stages_of(lines, "process", "v1")["submit"].times == 2
 
 
 def test_a_stage_that_fails_took_its_time(tmp_path: Path) -> None:
-    watch = Stopwatch(tmp_path / FILE, "process", "v1")
-    with pytest.raises(ZeroDivisionError), watch.stage("submit"):
+    with (
+        pytest.raises(ZeroDivisionError),
+        Stopwatch(tmp_path / FILE, "process", "v1") as watch,
+        watch.stage("submit"),
+    ):
         _ = 1 / 0
-    assert stages_of(read_measured(tmp_path), "process", "v1")["submit"].times == 1
+    lines = read_measured(tmp_path)
+    assert stages_of(lines, "process", "v1")["submit"].times == 1
+    assert list(stages_of(lines, "process", "v1")) == ["submit"], "a mark is no stage"
+    assert not was_cut(lines, "process", "v1"), "nothing of it is missing"
+    assert not ended(lines, "process", "v1")
 
 
 def test_nothing_measured(tmp_path: Path) -> None:

@@ -48,20 +48,67 @@ def test_what_is_not_known_is_never_nought(place: int) -> None:
     works[place] = Work(None, unknown="no price")
     found = decide_budget(TEN, *works)
     assert found is not None
-    assert "not known" in found
-    assert "(no price)" in found
+    assert "not known" in found.sentence
+    assert "(no price)" in found.sentence
+    assert "budget_usd 0" in found.told, "a larger one would not help"
     assert decide_budget(BudgetLimit(attempts=3), *works) is None, "nobody asks for money"
 
 
 def test_the_sentence_names_the_figures() -> None:
     found = decide_budget(TEN, usd("4"), usd("3"), usd("3.5"))
-    assert found == (
-        "the version has cost 4.00 US dollars, what is under way may cost up to 3.00 and the next "
-        "step up to 3.50: 10.50 of 10.00"
+    assert found is not None
+    assert found.sentence == (
+        "the version has cost 4.00 US dollars, what is under way or not known may cost up to 3.00 "
+        "and the next step up to 3.50: 10.50 of 10.00"
     )
-    assert decide_budget(TEN, usd("12"), NO_WORK, NO_WORK) == (
-        "the version has cost 12.00 of 10.00 US dollars"
+    assert found.told == (
+        f"{found.sentence}. Nothing more is sent: wait for what is under way, or raise the budget "
+        "(tallybook settings set budget_usd), then: tallybook release"
     )
+
+
+def test_a_millionth_too_much_shows() -> None:
+    found = decide_budget(TEN, usd("4.123456"), NO_WORK, usd("5.876545"))
+    assert found is not None
+    assert found.sentence.endswith("10.000001 of 10.00")
+    assert "wait" not in found.remedy, "nothing is under way"
+
+
+@pytest.mark.parametrize(
+    ("limit", "spent", "next_", "setting", "says"),
+    [
+        (TEN, usd("12"), NO_WORK, "budget_usd", "the version has cost 12.00 of 10.00 US dollars"),
+        (
+            BudgetLimit(attempts=7),
+            Work(attempts=7),
+            Work(attempts=1),
+            "budget_attempts",
+            "the version's 7 retries are used up",
+        ),
+        (
+            BudgetLimit(attempts=7),
+            Work(attempts=5),
+            Work(attempts=3),
+            "budget_attempts",
+            "3 more would be 8 of the version's 7 retries",
+        ),
+        (
+            BudgetLimit(time=timedelta(hours=12)),
+            Work(time=timedelta(hours=13.5)),
+            NO_WORK,
+            "budget_hours",
+            "its first submission is 13.5 hours ago, and it may take 12",
+        ),
+    ],
+    ids=["money", "retries-used-up", "retries", "time"],
+)
+def test_each_budget_names_its_setting(
+    limit: BudgetLimit, spent: Work, next_: Work, setting: str, says: str
+) -> None:
+    found = decide_budget(limit, spent, NO_WORK, next_)
+    assert found is not None
+    assert (found.setting, found.sentence) == (setting, says)
+    assert f"tallybook settings set {setting})" in found.told
 
 
 @pytest.mark.parametrize(
@@ -105,7 +152,13 @@ def test_it_is_never_passed(limit: Decimal, steps: list[tuple[Decimal, Decimal]]
 
 @pytest.mark.parametrize(
     ("amount", "text"),
-    [("0", "0.00"), ("0.5", "0.50"), ("0.000125", "0.000125"), ("12.3456", "12.35")],
+    [
+        ("0", "0.00"),
+        ("0.5", "0.50"),
+        ("0.000125", "0.000125"),
+        ("0.0000004", "less than 0.000001"),
+        ("12.3456", "12.35"),
+    ],
 )
 def test_amounts_for_people(amount: str, text: str) -> None:
     assert dollars(Decimal(amount)) == text

@@ -212,6 +212,19 @@ def lives(draw: st.DrawFn) -> Life:
     )
 
 
+def test_a_quality_sample_is_not_the_review_that_a_record_waits_for() -> None:
+    life = life_of(
+        [("queued", 0, None), ("prepared", 1, 1), ("awaiting_review", 9, 1), ("accepted", 20, 1)],
+        reviews=(
+            Review("findings", "accept", 9 * SECOND, None),
+            Review("quality_sample", "reject", 9 * SECOND, None),
+            Review("findings", "correct", 15 * SECOND, None),
+        ),
+    )
+    (review,) = [span for span in spans_of(life, until=30 * SECOND) if span.name == "review"]
+    assert review.attributes["tallybook.review.decision"] == "accept"
+
+
 @given(lives(), st.one_of(st.none(), st.integers(10**15 - 10**10, 10**15 + 10**10)))
 def test_spans_nest_and_are_never_negative(life: Life, until: int | None) -> None:
     spans = spans_of(life, until=until)
