@@ -175,7 +175,7 @@ def _about_batches(state: str, facts: WaitFacts) -> tuple[str, ...]:
 def _at_provider(batches: pl.DataFrame) -> bool:
     """Does a provider work on it? Embedded and online answers are made by the run itself."""
     out = batches.filter(pl.col("state").is_in(_AT_PROVIDER))
-    return bool((out["mode"] == "batch").all())
+    return bool((out["mode"] == "batch").any())
 
 
 def _since(item: Waiting, facts: WaitFacts) -> str | None:

@@ -11,7 +11,9 @@ stored is gone (pruned or erased) it is not known which of the two it is.
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
+from typing import BinaryIO
 
 import polars as pl
 from sqlalchemy import Connection
@@ -42,7 +44,10 @@ JOIN results y ON y.result_file_no = e.result_file_no AND y.line = e.line
     AND y.line_length = x.line_length
 JOIN result_files g ON g.result_file_no = e.result_file_no
 WHERE b.version_no = ?
+ORDER BY l.result_file_no, e.result_file_no
 """
+MOST_OPEN = 32
+"""Result files that are open at once; lines come file by file."""
 _EARLIER = (
     "JOIN dispositions e ON e.attempt_no = l.attempt_no AND e.line IS NOT NULL",
     "JOIN late_results e ON e.attempt_no = l.attempt_no AND (e.result_file_no < l.result_file_no "
@@ -70,17 +75,17 @@ def repeats_of(connection: Connection, context: Context, version_no: int) -> Rep
     """The repeated lines of a version."""
     same: set[tuple[int, int]] = set()
     perhaps: set[tuple[int, int]] = set()
-    for earlier in _EARLIER:
-        pairs = context.ledger.dialect.fetch(
-            connection, _PAIRS.format(earlier=earlier), _PAIR, (version_no,)
-        )
-        for file_no, line, artifact, offset, length, other, other_offset in pairs.iter_rows():
-            one = _bytes(context, artifact, offset, length)
-            two = _bytes(context, other, other_offset, length)
-            if one is None or two is None:
-                perhaps.add((file_no, line))
-            elif one == two:
-                same.add((file_no, line))
+    with closing(_StoredLines(context)) as stored:
+        for earlier in _EARLIER:
+            sql = _PAIRS.format(earlier=earlier)
+            for pairs in context.ledger.dialect.stream(connection, sql, _PAIR, (version_no,)):
+                for file_no, line, artifact, offset, length, other, at in pairs.iter_rows():
+                    one = stored.read(artifact, offset, length)
+                    two = stored.read(other, at, length)
+                    if one is None or two is None:
+                        perhaps.add((file_no, line))
+                    elif one == two:
+                        same.add((file_no, line))
     return Repeats(frozenset(same), frozenset(perhaps - same))
 
 
@@ -97,13 +102,36 @@ def as_condition(lines: frozenset[tuple[int, int]], row: str) -> str:
     return f"({' OR '.join(parts)})" if parts else "1 = 0"
 
 
-def _bytes(context: Context, artifact: str, offset: int, length: int) -> bytes | None:
-    """A stored line; None where it is gone or an erasure took something out of its file."""
-    try:
-        if context.artifacts.sidecar("result", artifact) is not None:
+class _StoredLines:
+    """Lines of stored result files; a file is opened once for as long as its lines are read."""
+
+    def __init__(self, context: Context) -> None:
+        self._artifacts = context.artifacts
+        self._open: dict[str, BinaryIO | None] = {}
+
+    def read(self, artifact: str, offset: int, length: int) -> bytes | None:
+        """A line; None where it is gone or an erasure took something out of its file."""
+        if artifact not in self._open:
+            if len(self._open) == MOST_OPEN:
+                self.close()
+            self._open[artifact] = self._stream(artifact)
+        stream = self._open[artifact]
+        if stream is None:
             return None
-        with context.artifacts.open("result", artifact) as stream:
-            stream.seek(offset)
-            return stream.read(length)
-    except (ArtifactMissing, ArtifactDamaged):
-        return None
+        stream.seek(offset)
+        return stream.read(length)
+
+    def close(self) -> None:
+        """Close what is open."""
+        for stream in self._open.values():
+            if stream is not None:
+                stream.close()
+        self._open.clear()
+
+    def _stream(self, artifact: str) -> BinaryIO | None:
+        try:
+            if self._artifacts.sidecar("result", artifact) is not None:
+                return None
+            return self._artifacts.open("result", artifact)
+        except (ArtifactMissing, ArtifactDamaged):
+            return None

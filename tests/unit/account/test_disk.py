@@ -102,6 +102,8 @@ def test_more_records_never_take_less(few: int, more: int, size: float) -> None:
         (100, 0, True),
         (100, 90, True),
         (100, 91, False),
+        (10, 0, True),
+        (10, None, None),
         (9, None, False),
         (100, None, None),
         (None, 5, None),

@@ -124,6 +124,12 @@ def facts(
             id="a-canary-keeps-it",
         ),
         pytest.param(
+            Waiting("submitted", 3, by_person=False),
+            facts(failed_canaries=1, batches=[batch("running")], moved=[("submitted", LATE, 3)]),
+            [("submitted", 3, "provider", LATE, ("batch", "list"))],
+            id="a-canary-keeps-nothing-that-was-sent",
+        ),
+        pytest.param(
             Waiting("held", 1, by_person=True),
             facts(hold=held(by_itself=False)),
             [("held", 1, "operator", EARLY, RELEASE)],

@@ -41,3 +41,16 @@ def test_a_sample_is_a_share_and_can_be_repeated() -> None:
     assert drawn != [name for name in names if in_sample(name, 10, 8)]
     assert not any(in_sample(name, 0, 7) for name in names)
     assert all(in_sample(name, 100, 7) for name in names)
+
+
+def test_what_was_found_elsewhere_is_taken_with_its_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "KEPT", 3)
+    found, others = Findings(), Findings()
+    found.add("a", "row 0", "x", "y")
+    others.looked("a", 7)
+    for number in range(1, 6):
+        others.add("a", f"row {number}", "x", "y")
+    found.take(others)
+    assert (found.total, len(found.all()), found.checked["a"]) == (6, 3, 7)

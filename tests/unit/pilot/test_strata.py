@@ -66,6 +66,7 @@ def test_a_document_has_a_stratum(facts: Mapping[str, Any], expected: str) -> No
         pytest.param({"a": 10}, 4, {"a": 4}, id="one"),
         pytest.param({"a": 3}, 4, {"a": 3}, id="all-of-it"),
         pytest.param({"a": 90, "b": 10}, 10, {"a": 9, "b": 1}, id="in-proportion"),
+        pytest.param({"a": 100, "b": 60}, 5, {"a": 3, "b": 2}, id="fewer-for-each-that-is-taken"),
         pytest.param({"a": 1000, "b": 1}, 5, {"a": 4, "b": 1}, id="a-rare-one-is-there"),
         pytest.param({"a": 1, "b": 1, "c": 1}, 3, {"a": 1, "b": 1, "c": 1}, id="one-each"),
         pytest.param({"a": 2, "b": 50}, 52, {"a": 2, "b": 50}, id="never-more-than-there-are"),

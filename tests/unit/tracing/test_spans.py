@@ -263,6 +263,12 @@ def test_a_line_of_spans_reads_back(life: Life) -> None:
         pytest.param(b"", id="empty"),
         pytest.param(b"{}", id="no spans"),
         pytest.param(b'{"resourceSpans": [{"scopeSpans": [{"spans": [{}]}]}]}', id="no ids"),
+        pytest.param(
+            b'{"resourceSpans": [{"scopeSpans": [{"spans": [{"traceId": "a", "spanId": "b", '
+            b'"name": "n", "startTimeUnixNano": "1", "endTimeUnixNano": "1", "attributes": [], '
+            b'"status": "bad"}]}]}]}',
+            id="another shape",
+        ),
         pytest.param(b"\xff", id="not text"),
     ],
 )
