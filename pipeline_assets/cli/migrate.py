@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,12 +24,13 @@ def migrate_command(
 ) -> int:
     """Upgrade the ledger's schema to this release's, with whatever is under way in it.
 
+    In an empty database that TALLYBOOK_LEDGER_URL names the schema is made.
     Open batches stay as they are and are finished afterwards. One transaction: it is done, or
     nothing is. Under profile dev every command does it by itself; under staging and prod this one
     alone. Exit status 3 of --check: an upgrade is to be made.
     """
     from pipeline_assets.cli import output
-    from resources.ledger.upgrade import look_at_schema, migrate
+    from resources.ledger.upgrade import Step, look_at_schema, migrate
 
     settings = make_settings(state=state)
     file = settings.state_folder / "ledger.sqlite"
@@ -36,7 +38,8 @@ def migrate_command(
         raise NothingHere(settings.state_folder)
     standing = look_at_schema(settings.ledger_place, settings.profile)
     if standing.found is None:
-        raise NothingHere(settings.state_folder)
+        # An empty database is made a ledger here, by whoever may make tables.
+        standing = replace(standing, steps=(Step(standing.wanted, "makes the schema"),))
     if standing.steps and not check:
         migrate(settings.ledger_place, settings.profile, settings.clock)
     if json:
@@ -64,7 +67,10 @@ def _print(standing: SchemaStanding, *, check: bool) -> None:
     output.facts(
         [
             ("ledger", standing.place),
-            ("schema", f"{standing.found}, and this release works with {standing.wanted}"),
+            (
+                "schema",
+                f"{standing.found or 'none'}, and this release works with {standing.wanted}",
+            ),
             ("open batches", batches or "none"),
             ("last backup", output.local(standing.newest_backup) or "none on record"),
         ]
@@ -74,5 +80,7 @@ def _print(standing: SchemaStanding, *, check: bool) -> None:
         return
     output.say("", "To be done, in one transaction:" if check else "Done, in one transaction:")
     output.say(*(f"  {step.revision}  {step.what}" for step in standing.steps))
-    if check:
+    if check and standing.found is None:
+        output.say("", "Then: tallybook migrate")
+    elif check:
         output.say("", "Stop what works on it and make a backup; then: tallybook migrate")

@@ -91,8 +91,19 @@ def make_settings(
         if settings.source_folder.resolve() != default.source_folder.resolve():
             name = name_of_source(settings.source_folder.resolve())
             settings = settings.model_copy(update={"source_name": name})
+    if state is not None and has_own_ledger(settings.state_folder):
+        settings = settings.model_copy(update={"ledger_url": None})
     state_in_use.set(settings.state_folder)
     return settings
+
+
+def has_own_ledger(folder: Path) -> bool:
+    """Is it the state folder of a pilot or a proof, which lie in another one's?
+
+    Their ledger is a file of their own, whatever database the archive's is in: a command that is
+    pointed at one must never act on the archive.
+    """
+    return folder.parent.name in ("pilots", "proofs") and (folder / "ledger.sqlite").is_file()
 
 
 def name_of_source(folder: Path) -> str:

@@ -125,6 +125,7 @@ def inside(settings: Settings, pilot_id: str) -> Settings:
 
 def store_plan(settings: Settings, plan: Plan) -> Path:
     """Write the plan, whole or not at all; its folder."""
+    make_private(settings.state_folder)
     make_private(pilots_folder(settings))
     folder = make_private(pilot_folder(settings, plan.pilot_id))
     fresh = folder / f"{PLAN}.{os.getpid()}"

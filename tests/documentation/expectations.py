@@ -44,7 +44,8 @@ SAYS: dict[str, dict[str, str]] = {
     "metrics.md": {"curl": "^# EOF$"},
     "postgresql.md": {
         "tallybook run": "the account adds up",
-        "tallybook migrate": "It is up to date",
+        "tallybook migrate": "makes the schema",
+        "tallybook migrate --check": "It is up to date",
         "tallybook status": "8 published",
     },
     "providers.md": {

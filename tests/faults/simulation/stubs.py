@@ -252,6 +252,7 @@ def all_replacements(
         Replacement(retries, "store_frame", store_frame),
         Replacement(retries, "operating", lambda *_: settings),
         Replacement(retries, "least_records", lambda _version: 1),
+        Replacement(retries, "require_room", lambda *_, **__: None),
         Replacement(retries, "parser_settings", lambda _spec: SimpleNamespace(key=PARSER_KEY)),
         Replacement(retries._Again, "_asked", ask_again),
         Replacement(results, "fetch_file", fetch_file),

@@ -122,3 +122,17 @@ def test_a_ledger_of_prod_is_migrated_by_command_alone(
     assert (again.returncode, "up to date" in again.stdout) == (0, True)
     listed = tallybook("batch", "list", "--state", "state", "--json", cwd=tmp_path)
     assert [row["state"] for row in json_lines(listed.stdout)] == ["submitted"]
+
+
+def test_an_empty_database_becomes_a_ledger(
+    tmp_path: Path, tallybook: Command, monkeypatch: pytest.MonkeyPatch, ledger_url: str
+) -> None:
+    """By whoever may make tables; nobody else's first command has to."""
+    monkeypatch.setenv("TALLYBOOK_LEDGER_URL", ledger_url)
+    monkeypatch.setenv("TALLYBOOK_PROFILE", "prod")
+    check = tallybook("migrate", "--check", "--state", "state", cwd=tmp_path)
+    assert (check.returncode, "makes the schema" in check.stdout) == (3, True)
+    done = tallybook("migrate", "--state", "state", cwd=tmp_path)
+    assert (done.returncode, "Done" in done.stdout) == (0, True)
+    again = tallybook("migrate", "--state", "state", cwd=tmp_path)
+    assert (again.returncode, "up to date" in again.stdout) == (0, True)

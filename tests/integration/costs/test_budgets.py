@@ -10,15 +10,22 @@ from pathlib import Path
 
 import pytest
 
+from pipeline_assets.canary.gate import GateDecision
+from pipeline_assets.canary.run import pass_canary
 from pipeline_assets.costs import spent
 from pipeline_assets.costs.account import cost_account
+from pipeline_assets.costs.gate import open_gate
 from pipeline_assets.costs.listing import attempt_costs
 from pipeline_assets.online_calls.online import answer_batch
+from pipeline_assets.operating import operating
+from pipeline_assets.provider_jobs.clients import job_client
+from pipeline_assets.provider_jobs.operate import discard
 from pipeline_assets.recovery.holds import Hold, hold_of, release
 from pipeline_assets.versions import open_version
+from resources.ledger.jobs import JobRow, find_jobs
 from resources.providers.prices import Rates
 from tests.support.emulator import RunningEmulator
-from tests.support.provider_walk import ProviderWalk, provider_walk
+from tests.support.provider_walk import MOVING, ProviderWalk, provider_walk
 from tests.support.recovery_walk import freeze_due, spec_like
 
 ANSWER = 4_000
@@ -193,11 +200,11 @@ def test_online_calls_stop_before_the_group_that_could_pass_it(
     emulator: RunningEmulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Groups of two: the first fits, the second could pass the budget and is not called."""
-    key = "manuals-openai-online-1"
-    with provider_walk(emulator, "openai", tmp_path, monkeypatch, 4, key=key) as walk:
+    with online_walk(emulator, tmp_path, monkeypatch) as walk:
         in_groups_of(monkeypatch, 2)
-        # The canary may cost up to 0.066 and a group up to 0.017, at the full price.
-        walk.set_operating("budget_usd", "0.09")
+        answer_canary(walk)
+        # A group may cost up to 0.017 and is called twice at most; one that is done was not.
+        walk.set_operating("budget_usd", format(up(cost(walk) + Decimal("0.04")), "f"))
         walk.step()
         (job,) = walk.jobs()
         assert job.state == "running"
@@ -217,9 +224,114 @@ def test_online_calls_stop_before_the_group_that_could_pass_it(
         assert cost(walk) == sum(row.usd for row in attempt_costs(walk.context, walk.key))
 
 
+@contextmanager
+def online_walk(
+    emulator: RunningEmulator, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[ProviderWalk]:
+    with provider_walk(
+        emulator, "openai", folder, monkeypatch, 4, key="manuals-openai-online-1"
+    ) as walk:
+        yield walk
+
+
+def answer_canary(walk: ProviderWalk, key: str | None = None) -> GateDecision:
+    """The canary alone; records would follow it in the same step."""
+    version = open_version(walk.context, key or walk.key)
+    settings = operating(walk.context.ledger, version.version_no)
+    with job_client(walk.context, version) as client:
+        gate = open_gate(walk.context, version, settings)
+        found = pass_canary(walk.context, version, client, gate)
+    walk.canary_rows = set(walk.world.executed["openai"])
+    return found
+
+
 def in_groups_of(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
     """Online calls in groups of so many rows."""
     monkeypatch.setattr(
         "pipeline_assets.submit.answer_online.answer_batch",
         partial(answer_batch, group_rows=rows),
     )
+
+
+def unknown(walk: ProviderWalk) -> dict[str, int]:
+    return cost_account(walk.context, walk.key).unknown
+
+
+def the_canary(walk: ProviderWalk) -> JobRow:
+    (job,) = find_jobs(walk.context.ledger, (*MOVING, "passed", "failed"), machine="canary")
+    return job
+
+
+class TestCanariesThatNobodyKnowsAllOf:
+    def test_a_call_that_broke_off(
+        self, emulator: RunningEmulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The provider ran it, the answer was lost, and it was made again: both are paid."""
+        with online_walk(emulator, tmp_path, monkeypatch) as walk:
+            walk.plant("answer", "drop_after")
+            assert answer_canary(walk).gate == "open"
+            assert unknown(walk) == {"canary_without_usage": 1}
+            assert cost_account(walk.context, walk.key).provider_usd > 0
+
+    def test_a_worker_that_died_between_its_calls(
+        self, emulator: RunningEmulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async def killed(*_: object, **__: object) -> None:
+            raise KeyboardInterrupt
+
+        with online_walk(emulator, tmp_path, monkeypatch) as walk:
+            with monkeypatch.context() as patched:
+                patched.setattr("pipeline_assets.canary.run.answer_group", killed)
+                with pytest.raises(KeyboardInterrupt):
+                    answer_canary(walk)
+            records = the_canary(walk).expected_records
+            assert unknown(walk) == {"not_settled": records}
+            assert answer_canary(walk).gate == "open"
+            assert unknown(walk) == {"canary_without_usage": records}
+            walk.set_operating("budget_usd", "5")
+            walk.settle()
+            assert walk.published() == walk.titles, "what is not known counts at most, no more"
+
+    def test_calls_that_were_refused(
+        self, emulator: RunningEmulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with online_walk(emulator, tmp_path, monkeypatch) as walk:
+            walk.plant("answer", "status", times=None, status=401)
+            assert answer_canary(walk).gate == "waiting"
+            assert unknown(walk) == {}, "nobody ran them"
+
+    def test_a_job_that_was_given_up(
+        self, emulator: RunningEmulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The provider has it, and what it does with it is not known."""
+        with walk_of(emulator, tmp_path, monkeypatch, 4) as walk:
+            walk.step()
+            job = the_canary(walk)
+            assert unknown(walk) == {"not_settled": job.expected_records}
+            discard(walk.context, job, "lost", "Ada")
+            walk.step()
+            assert the_canary(walk).state == "failed"
+            assert unknown(walk) == {"canary_without_usage": job.expected_records}
+
+
+def test_a_version_that_its_budget_holds_pays_for_nobodys_canary(
+    emulator: RunningEmulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another version of the same combination makes one of its own, and is charged for it."""
+    with walk_of(emulator, tmp_path, monkeypatch, 4) as walk:
+        walk.set_operating("budget_usd", "0.0001")
+        walk.step()
+        found = held(walk)
+        assert found is not None
+        assert found.kind == "budget"
+        first = the_canary(walk)
+        assert first.state == "prepared"
+        other = "manuals-openai-batch-1"
+        answer_canary(walk, other)
+        second = the_canary(walk)
+        assert (second.state, second.version_no) == (
+            "submitted",
+            open_version(walk.context, other).version_no,
+        )
+        assert unknown(walk) == {}
+        assert cost(walk) == 0

@@ -89,3 +89,23 @@ def test_reading_makes_no_state(tmp_path: Path) -> None:
 )
 def test_counted(count: int, one: str, many: str | None, said: str) -> None:
     assert counted(count, one, many) == said
+
+
+@pytest.mark.parametrize(
+    ("place", "own"),
+    [
+        ("state/pilots/p-1", True),
+        ("state/proofs/manuals-1", True),
+        ("state", False),
+        ("pilots", False),
+    ],
+)
+def test_a_pilot_is_never_looked_at_in_the_database_of_the_archive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, own: bool
+) -> None:
+    url = "postgresql://archive.example.com/ledger"
+    monkeypatch.setenv("TALLYBOOK_LEDGER_URL", url)
+    folder = tmp_path / place
+    folder.mkdir(parents=True)
+    (folder / "ledger.sqlite").touch()
+    assert make_settings(state=folder).ledger_url == (None if own else url)

@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.merkle import MerkleAccumulator, NoSuchLeaf, Proof, proof_of, root_of, verify
+from resources.merkle import (
+    MerkleAccumulator,
+    NoSuchLeaf,
+    Proof,
+    proof_of,
+    root_by,
+    root_of,
+    verify,
+)
 
 
 def split_of(size: int) -> int:
@@ -94,3 +102,10 @@ def test_a_leaf_that_is_not_there_has_no_proof(index: int) -> None:
 )
 def test_a_proof_of_no_sense_proves_nothing(proof: Proof) -> None:
     assert not verify(b"a", proof, root_of([b"a"]))
+
+
+@pytest.mark.parametrize("step", ["", "aa", "aa" * 31, "aa" * 33])
+def test_a_step_that_is_no_hash_leads_nowhere(step: str) -> None:
+    proof = proof_of([b"a", b"b"], 0)
+    assert root_by(b"a", proof) is not None
+    assert root_by(b"a", Proof(proof.index, proof.count, (step,))) is None
