@@ -1054,7 +1054,8 @@ audits = Table(
     Column("scope", Text, nullable=False),
     Column("checked", BigInteger, nullable=False),
     Column("findings", BigInteger, nullable=False),
-    # SHA-256 over the heads of all chains as they were read.
+    # SHA-256 over the heads of all chains, and over running digests of manifests, result files,
+    # archive entries and reports, as they were read.
     Column("journal_digest", Digest, nullable=False),
     Column("actor", String(128), nullable=False),
     Column("made_at", Time, nullable=False),
