@@ -12,6 +12,7 @@ from partitions.definition import PROCESSING_VERSIONS
 from pipeline_assets.account.plotted import plotted_numbers
 from pipeline_assets.account.reconciliation.kept import keep_batch_reports, keep_report
 from pipeline_assets.account.reconciliation.tally import Step
+from pipeline_assets.account.remembered_costs import CostsReadOnce
 from pipeline_assets.provenance.asset import materialized, provenance_of
 from pipeline_assets.stage_facts import version_numbers
 from pipeline_assets.tracing.export import export_traces
@@ -49,9 +50,11 @@ def reconciliation_report(
         version = open_version(opened, context.partition_key)
         # First: the newest kept report is that of the version.
         of_batches = keep_batch_reports(opened, version.key)
-        kept = keep_report(opened, version.key)
+        # It looks at every attempt and every way of a record: once is enough.
+        costs = CostsReadOnce()
+        kept = keep_report(opened, version.key, read_cost=costs.account)
         numbers = version_numbers(opened.ledger, version.version_no)
-        plotted = plotted_numbers(opened, version.key)
+        plotted = plotted_numbers(opened, version.key, costs)
         provenance = provenance_of(context, opened, kept.digest)
         # Last: what was exported is told of records whose report is kept.
         traces = export_traces(opened, version.key)

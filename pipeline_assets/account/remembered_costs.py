@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pipeline_assets.account.machine_facts import CostReader, Costs, costs_now
+from pipeline_assets.costs.account import CostAccount
 from resources.context import Context
 
 PAUSE = 10
@@ -25,6 +26,24 @@ PAUSE = 10
 class _Kept:
     costs: Costs
     until: float
+
+
+class CostsReadOnce:
+    """A reader for two readers of one step: the second is given what the first one read."""
+
+    def __init__(self, read: CostReader = costs_now) -> None:
+        self._read = read
+        self._kept: dict[str, Costs] = {}
+
+    def __call__(self, context: Context, key: str) -> Costs:
+        """The costs of a version as they were when they were first asked for."""
+        if key not in self._kept:
+            self._kept[key] = self._read(context, key)
+        return self._kept[key]
+
+    def account(self, context: Context, key: str) -> CostAccount:
+        """The same without the moment that it is of."""
+        return self(context, key).account
 
 
 class RememberedCosts:

@@ -166,7 +166,7 @@ def build_report(context: Context, key: str) -> Report:
         standings = count_standings(connection, ledger, version)
         all_states = _states(connection, ledger, version)
         manifests = _manifests(connection, ledger, version)
-        journal = _journal(connection, ledger, version)
+        journal = journal_account(connection, ledger, version)
         attempts = _attempts(connection, ledger, version)
         late = _late_results(connection, ledger, version)
         sample = sample_summary(connection, ledger, version.version_no)
@@ -299,7 +299,10 @@ def _late_results(connection: Connection, ledger: Ledger, version: KnownVersion)
     return {"came": came, "used": used} if came else {}
 
 
-def _journal(connection: Connection, ledger: Ledger, version: KnownVersion) -> JournalAccount:
+def journal_account(
+    connection: Connection, ledger: Ledger, version: KnownVersion
+) -> JournalAccount:
+    """The heads of a version's chains as they are now."""
     chains = ledger.dialect.fetch(
         connection,
         "SELECT m.chain, n.moves, m.digest FROM (SELECT chain, MAX(move_no) AS newest, "

@@ -382,7 +382,8 @@ def _print_difference(report: FullReport) -> None:
         ],
     )
     for each in found.settings:
-        output.say(f"Configuration: {each.name} was {each.before}, is {each.after}")
+        then, now = each.before or "not set", each.after or "not set"
+        output.say(f"Configuration: {each.name} was {then}, is {now}")
 
 
 def _by_reason(version: str | None, state: Path | None, *, json: bool) -> int:

@@ -13,7 +13,7 @@ cost of an accepted item is not known either; then `at_least` says what it is at
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -235,6 +235,10 @@ class CostAccount:
             "prices": [vars(price) for price in self.prices],
             "time": self.time.as_json(),
         }
+
+
+CostReader = Callable[[Context, str], CostAccount]
+"""Reads what a version cost, as `cost_account` does."""
 
 
 @dataclass

@@ -312,8 +312,9 @@ def listed(
     columns = (
         "SELECT b.batch_no, b.batch_id, a.record_no AS record_no, r.record_id, "
         "a.attempt_no AS attempt_no, a.ordinal, a.recovery_path, {late} AS late, "
-        "COALESCE({row}.failure_class, ''), {kind}, "
+        "COALESCE({row}.failure_class, t.failure_class, ''), {kind}, "
         "{row}.input_tokens, {row}.output_tokens, {row}.cached_tokens {source} "
+        "LEFT JOIN retry_decisions t ON t.attempt_no = a.attempt_no "
         "JOIN records r ON r.record_no = a.record_no WHERE {of_part}"
     )
     main, late = (

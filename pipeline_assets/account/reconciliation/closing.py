@@ -13,18 +13,18 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import polars as pl
-from sqlalchemy import Connection
-
 from pipeline_assets.account.reconciliation.errors import (
     CloserUnnamed,
     Obstacle,
     ReportNotClosable,
+    ReportOvertaken,
 )
 from pipeline_assets.account.reconciliation.facts import FullReport
 from pipeline_assets.account.reconciliation.kept import MadeReport, made_report, store_files
 from pipeline_assets.account.reconciliation.outcomes import OUTCOMES
 from pipeline_assets.account.reconciliation.page import Closing, page_of
+from pipeline_assets.account.reconciliation.sample_lack import sample_lack
+from pipeline_assets.account.report import journal_account
 from pipeline_assets.account.status import (
     AWAITING_APPROVAL,
     OPEN_STATES,
@@ -35,8 +35,6 @@ from pipeline_assets.account.status import (
 from pipeline_assets.account.violations import pending_sentence
 from pipeline_assets.account.waits import Wait
 from pipeline_assets.known_version import KnownVersion
-from pipeline_assets.operating import operating
-from pipeline_assets.slices import slices
 from resources.context import Context
 from resources.contracts import read_shards
 from resources.ledger.journal import verify_all
@@ -48,12 +46,13 @@ from resources.ledger.kept_reports import (
     newest_closing,
 )
 from resources.ledger.moves import Cause
-from resources.ledger.quality_samples import candidates, standing
 from resources.one_moment import at_one_moment
 
 CAUSE = "close_report"
 """The first word of the cause of the journal's move; the report's digest follows."""
 _SAMPLE = "quality_sample"
+_OF_VERSION = ("dead-letter", "quality", "release", "review", "run", "settings")
+"""Commands that take a version."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +81,7 @@ def close_report(context: Context, key: str, by: str, reason: str = "") -> Close
         MalformedVersionKey, VersionNeverUsed: there is no such version here.
         CloserUnnamed: `by` is no name.
         ReportNotClosable: something is open, or does not add up.
+        ReportOvertaken: something moved while the report was made.
         ArtifactStoreFull: the disk is full.
     """
     name = by.strip()
@@ -135,6 +135,10 @@ def _close(context: Context, made: MadeReport, cause: Cause) -> Closed:
         # Of two who close at once, one did it.
         if before is not None and before.digest == made.digest:
             return Closed(before, is_new=False)
+        # Nobody may vouch for a collection that moved on while its report was made.
+        journal = journal_account(connection, context.ledger, made.version)
+        if journal.digest != made.report.account.journal.digest:
+            raise ReportOvertaken(made.version.key)
         number = add_report(connection, new)
         add_closing(connection, context.ledger, number, made.digest, cause)
         row = newest_closing(connection, made.version.version_no)
@@ -147,8 +151,8 @@ def _of_account(report: FullReport) -> Iterator[Obstacle]:
     if account.pending:
         yield Obstacle(
             "pending",
-            f"{account.pending} documents were scanned and not processed",
-            "run this version again (tallybook run)",
+            f"{_counted(account.pending, 'document')} scanned and not processed",
+            _command(("run",), account.processing_version),
         )
     for sentence in account.violations:
         # Told above in fewer words.
@@ -159,20 +163,23 @@ def _of_account(report: FullReport) -> Iterator[Obstacle]:
 
 
 def _of_open_work(now: Status, report: FullReport) -> Iterator[Obstacle]:
-    told = set()
+    told, key = set(), report.account.processing_version
     for wait in now.waits:
         if wait.what in (_SAMPLE, "pending", AWAITING_APPROVAL):
             continue  # told by themselves
         told.add(wait.what)
-        helps = "only waiting helps" if wait.command is None else _command(wait.command)
+        helps = "only waiting helps"
+        if wait.command is not None:
+            helps = _command(wait.command, key)
         yield Obstacle(wait.what.replace(" ", "_"), _said(wait), helps)
     for state in (*OPEN_STATES, *PERSON_STATES):
         count = report.details.outcomes.states.get(state, 0)
         if count and state not in told:
             yield Obstacle(
                 state,
-                f"{count} records of documents that changed since are {state}",
-                "tallybook run, or tallybook review",
+                f"{_counted(count, 'record')} of documents that changed since: "
+                f"{state.replace('_', ' ')}",
+                _command(("run",), key) + ", or " + _command(("review", "list"), key),
             )
 
 
@@ -181,69 +188,36 @@ def _of_approvals(report: FullReport) -> Iterator[Obstacle]:
     if count:
         yield Obstacle(
             AWAITING_APPROVAL,
-            f"{count} documents wait for approval",
+            f"{_counted(count, 'document')} waiting for approval",
             "tallybook sources waiting",
         )
 
 
 def _of_sample(context: Context, version: KnownVersion, report: FullReport) -> Iterator[Obstacle]:
-    ledger = context.ledger
-    with ledger.read() as connection:
-        lacking, population = _sample_lacks(connection, context, version)
-    if not population:
-        return
-    draw = "tallybook quality draw --reason TEXT"
+    with context.ledger.read() as connection:
+        lack = sample_lack(connection, context.ledger, version)
+    draw = _command(("quality", "draw", "--reason", "TEXT"), version.key)
     quality = report.details.quality
     if quality is None:
-        yield Obstacle("sample_not_drawn", "no quality sample was drawn", draw)
+        if lack.candidates:
+            # Where so few are asked for that a draw takes none, drawing is no remedy.
+            more = _command(
+                ("settings", "set", "sample_least", "5", "--reason", "TEXT"), version.key
+            )
+            remedy = draw if lack.wanted else f"{more}, then {draw}"
+            yield Obstacle("sample_not_drawn", "no quality sample was drawn", remedy)
         return
-    if lacking:
-        yield Obstacle(
-            "sample_too_small",
-            f"the quality sample lacks {lacking} records of slices that grew since",
-            draw,
+    if lack.wanted:
+        what = (
+            f"the quality sample lacks {_counted(lack.wanted, 'record')} that were accepted since"
         )
+        yield Obstacle("sample_too_small", what, draw)
     if quality.waiting:
         yield Obstacle(
             "sample_not_reviewed",
-            f"{quality.waiting} of {quality.drawn} sampled records wait for a reviewer",
-            "tallybook review next --kind quality_sample",
+            f"{quality.waiting} of {_counted(quality.drawn, 'sampled record')} wait for a reviewer",
+            _command(("review", "next", "--kind", _SAMPLE), version.key),
         )
-
-
-def _sample_lacks(
-    connection: Connection, context: Context, version: KnownVersion
-) -> tuple[int, int]:
-    """How many records the least of each slice asks for and nobody drew; and the population."""
-    least = operating(context.ledger, version.version_no).sample_least
-    facts = standing(connection, context.ledger, version.version_no, version.parser_key)
-    stand = (
-        facts.select("population", "sampled", slice=slices(facts))
-        .group_by("slice")
-        .agg(pl.col("population", "sampled").sum())
-        .with_columns(
-            lacks=(pl.min_horizontal("population", pl.lit(least)) - pl.col("sampled")).clip(0)
-        )
-    )
-    population = int(stand["population"].sum())
-    if not stand["lacks"].sum():
-        return 0, population
-    # What a reviewer looked at already cannot be drawn: no sample is asked for more than is left.
-    left = pl.concat(
-        [
-            pl.DataFrame(schema={"slice": pl.String}),
-            *(
-                shard.select(slice=slices(shard))
-                for shard in candidates(
-                    connection, context.ledger, version.version_no, version.parser_key
-                )
-            ),
-        ]
-    )
-    lacking = stand.join(left.group_by("slice").len(), on="slice", how="inner").select(
-        pl.min_horizontal("lacks", "len").sum()
-    )
-    return int(lacking.item() or 0), population
 
 
 def _of_journal(context: Context) -> Iterator[Obstacle]:
@@ -264,17 +238,22 @@ def _plain(text: str) -> str:
     return " ".join(text.replace("\0", " ").encode("utf-8", "ignore").decode().split())
 
 
+def _counted(count: int, one: str, many: str | None = None) -> str:
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
 def _said(wait: Wait) -> str:
     """What is open and who has to do something, as a sentence."""
-    things, state = "records", wait.what
     if wait.what == "held":
-        return f"the version is held, for {wait.who}"
-    if wait.what.startswith("batch "):
-        things, state = "batches", wait.what.removeprefix("batch ")
-    elif wait.what.startswith("canary "):
-        things, state = "canaries", wait.what.removeprefix("canary ")
-    return f"{things} that are {state.replace('_', ' ')}: {wait.count}, for {wait.who}"
+        return f"the version is held and waits for {wait.who}"
+    thing, _, state = wait.what.rpartition(" ")
+    many = {"batch": "batches", "canary": "canaries"}.get(thing)
+    verb = "waits" if wait.count == 1 else "wait"
+    things = _counted(wait.count, thing or "record", many)
+    return f"{things} {verb} for {wait.who} ({state.replace('_', ' ')})"
 
 
-def _command(words: Sequence[str]) -> str:
-    return shlex.join(["tallybook", *words])
+def _command(words: Sequence[str], key: str) -> str:
+    """A command to type; for the version where it would else be of another one, or of all."""
+    of_version = ("--version", key) if words[0] in _OF_VERSION else ()
+    return shlex.join(["tallybook", *words, *of_version])

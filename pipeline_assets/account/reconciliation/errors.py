@@ -95,6 +95,16 @@ class ReportNotClosable(ReportError):
         )
 
 
+class ReportOvertaken(ReportError):
+    """Something of the version moved between making its report and closing it."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(
+            f"something of {key} moved while its report was made, so the report is behind, and "
+            "nothing was kept. Close it again, best when no run is under way (tallybook status)."
+        )
+
+
 class CloserUnnamed(ReportError):
     """Nobody vouches for a report, or with a name that cannot be one."""
 

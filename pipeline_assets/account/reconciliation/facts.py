@@ -23,7 +23,7 @@ from pipeline_assets.account.reconciliation.outcomes import OUTCOMES, leaves_of,
 from pipeline_assets.account.reconciliation.tally import Kind, Step, Tally
 from pipeline_assets.account.report import Report, build_report
 from pipeline_assets.account.status import status
-from pipeline_assets.costs.account import cost_account
+from pipeline_assets.costs.account import CostReader, cost_account
 from pipeline_assets.known_version import KnownVersion, known_version
 from pipeline_assets.quality.error_rates import ErrorRates, error_rates
 from resources.context import Context
@@ -127,7 +127,13 @@ def decode_report(data: bytes) -> FullReport:
     )
 
 
-def make_report(context: Context, key: str, file: Path, batch_id: str | None = None) -> FullReport:
+def make_report(
+    context: Context,
+    key: str,
+    file: Path,
+    batch_id: str | None = None,
+    read_cost: CostReader = cost_account,
+) -> FullReport:
     """Count everything, and write the table of outcomes to a file.
 
     Args:
@@ -135,6 +141,7 @@ def make_report(context: Context, key: str, file: Path, batch_id: str | None = N
         key: the version.
         file: where the table is written.
         batch_id: only this batch and what became of its records.
+        read_cost: reads what the version cost; for a caller that needs it too.
 
     Raises:
         MalformedVersionKey, VersionNeverUsed: there is no such version here.
@@ -161,7 +168,7 @@ def make_report(context: Context, key: str, file: Path, batch_id: str | None = N
             batches=every_batch,
             quality=quality,
             configuration=found,
-            cost=_plain(cost_account(context, key).as_json()),
+            cost=_plain(read_cost(context, key).as_json()),
             ages=_plain(status(context, key).ages),
         ),
     )

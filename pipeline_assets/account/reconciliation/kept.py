@@ -28,6 +28,7 @@ from pipeline_assets.account.reconciliation.errors import (
     UnknownReport,
 )
 from pipeline_assets.account.reconciliation.facts import FullReport, decode_report, make_report
+from pipeline_assets.costs.account import CostReader, cost_account
 from pipeline_assets.known_version import KnownVersion, known_version
 from resources.artifacts import ArtifactStore
 from resources.context import Context
@@ -91,7 +92,12 @@ class OpenedReport:
 
 @contextmanager
 def made_report(
-    context: Context, key: str, batch_id: str | None = None, against: int | None = None
+    context: Context,
+    key: str,
+    batch_id: str | None = None,
+    against: int | None = None,
+    *,
+    read_cost: CostReader = cost_account,
 ) -> Iterator[MadeReport]:
     """Make a report now; its table of outcomes is gone after the block unless it is adopted.
 
@@ -101,6 +107,7 @@ def made_report(
         batch_id: only this batch and what became of its records.
         against: the number of the report that it is held against; by default the newest kept one
             that says something else.
+        read_cost: reads what the version cost; for a caller that needs it too.
 
     Raises:
         MalformedVersionKey, VersionNeverUsed, UnknownBatch: there is no such thing here.
@@ -110,7 +117,7 @@ def made_report(
     with context.artifacts.workfile() as file:
         with at_one_moment(context) as moment:
             version = known_version(moment, key)
-            report = make_report(moment, key, file, batch_id)
+            report = make_report(moment, key, file, batch_id, read_cost)
             batch_no = None if batch_id is None else report.details.batches[0].batch_no
             digest = report.content_digest
             with moment.ledger.read() as connection:
@@ -125,14 +132,26 @@ def made_report(
         yield MadeReport(report, file, version, batch_no, digest)
 
 
-def keep_report(context: Context, key: str, batch_id: str | None = None) -> Kept:
+def keep_report(
+    context: Context,
+    key: str,
+    batch_id: str | None = None,
+    *,
+    read_cost: CostReader = cost_account,
+) -> Kept:
     """Make a report and keep it, unless the newest kept one says the same.
+
+    Args:
+        context: the open resources.
+        key: the version.
+        batch_id: only this batch and what became of its records.
+        read_cost: reads what the version cost; for a caller that needs it too.
 
     Raises:
         MalformedVersionKey, VersionNeverUsed, UnknownBatch: there is no such thing here.
         ArtifactStoreFull: the disk is full.
     """
-    with made_report(context, key, batch_id) as made:
+    with made_report(context, key, batch_id, read_cost=read_cost) as made:
         return keep_made(context, made)
 
 

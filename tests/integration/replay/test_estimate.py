@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal
@@ -109,9 +110,14 @@ def test_what_cannot_be_sent_is_neither_counted_nor_priced(
     assert whole.input_tokens is not None
     spool = estimating.spool_bodies
 
-    def refuse_one(*arguments: Any, **named: Any) -> tuple[pl.DataFrame, pl.DataFrame]:
-        asked, _ = spool(*arguments, **named)
-        return asked.head(-1), asked.tail(1).select("row", reason=pl.lit("x"), detail=pl.lit("y"))
+    def refuse_one(
+        maker: Any, slices: Any, file: Any, keep: Callable[[pl.DataFrame], Any], **named: Any
+    ) -> pl.DataFrame:
+        parts: list[pl.DataFrame] = []
+        spool(maker, slices, file, parts.append, **named)
+        asked = pl.concat(parts)
+        keep(asked.head(-1))
+        return asked.tail(1).select("row", reason=pl.lit("x"), detail=pl.lit("y"))
 
     monkeypatch.setattr(estimating, "spool_bodies", refuse_one)
     found = estimated(works)
