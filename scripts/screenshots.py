@@ -1,26 +1,44 @@
-"""Takes the pictures of Dagster's user interface that the documentation shows (docs/images/).
+"""Takes the pictures of pages that the documentation shows (docs/images/).
 
-Belongs here: a run on the sample data in a temporary state folder, and the pages to look at. Does
-not belong here: starting the user interface, which the browser test does in the same way.
+Belongs here: runs in a temporary state folder, and the pages to look at: those of Dagster's user
+interface, and the reconciliation report. Does not belong here: starting the user interface and the
+run in which much goes wrong, which tests do in the same way.
 
-Usage: python -m scripts.screenshots; needs a Chromium on this machine. Look at what it made before
-it is kept: a page that was not ready looks like one that is empty.
+Usage: python -m scripts.screenshots [dagster] [replays] [report]; needs a Chromium on this machine.
+Look at what it made before it is kept: a page that was not ready looks like one that is empty.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
+from unittest.mock import patch
 
+from PIL import Image
+from sqlalchemy import select
+
+from pipeline_assets.account.reconciliation.kept import keep_report, made_report
+from pipeline_assets.account.reconciliation.outcomes import OUTCOMES
+from pipeline_assets.account.reconciliation.page import page_of
 from pipeline_assets.cli.dagster_instance import prepare
 from pipeline_assets.cli.dagster_run import run_version
+from pipeline_assets.publish.publish_accepted import publish_accepted
+from pipeline_assets.review.decisions import asked_of, decide
+from pipeline_assets.versions import open_version
+from resources.context import Context
+from resources.contracts import read_shards
+from resources.ledger.schema import reviews
 from resources.settings import load_settings
 from tests.support.browser import find_chromium, open_page
 from tests.support.dagster_ui import UserInterface, user_interface
+from tests.support.emulator import running_emulator
+from tests.support.messy_run import KEY, messy_run
 from tests.support.replay_pages import choose_all, configuration, open_dialog, type_configuration
 from tests.support.replay_place import FROM, FURTHER, process, write_versions
 
@@ -34,38 +52,107 @@ ARRANGEMENT = {
     "asset-graph-direction": "vertical",
     "asset-node-facets": ["checks", "status", "kind-tag", "partitions"],
 }
+REPORT_PICTURES: tuple[tuple[str, int, Literal["light", "dark"], str, str], ...] = (
+    ("report.png", 1000, "light", "h1", "#outcomes"),
+    ("report-quality.png", 1000, "dark", "#batches", "#cost"),
+    ("report-phone.png", 390, "light", "h1", "#outcomes"),
+)
+"""File, width, colours, and the elements that a picture of the report begins and ends above."""
 FIRST_ASSET, LAST_ASSET = "source_documents", "reconciliation_report"
+COLOURS = 64
 SETTLE_MS = 2_500
 """After the last thing that was waited for: numbers and colours come a moment later."""
 
 
-def main() -> int:
-    """Take every picture; 1 where there is no Chromium or the run did not succeed."""
+def main(wanted: Sequence[str]) -> int:
+    """Take the pictures of these names, or every one; 1 where that cannot be."""
     chromium = find_chromium()
     if chromium is None:
         print("There is no Chromium on this machine: install one.", file=sys.stderr)
         return 1
-    with tempfile.TemporaryDirectory() as folder:
-        settings = load_settings(state=Path(folder) / "state")
-        prepare(settings)
-        outcome = run_version(settings, settings.version)
-        if not outcome.success:
-            print(outcome.error_line, file=sys.stderr)
-            return 1
-        IMAGES.mkdir(parents=True, exist_ok=True)
-        with (
-            user_interface(settings, Path(folder) / "dagster.log") as ui,
-            open_page(chromium) as page,
-        ):
-            page.set_default_timeout(60_000)
-            page.add_init_script(_arranged())
-            picture_graph(page, ui)
-            picture_asset(page, ui)
-            picture_partitions(page, ui, settings.version)
-            picture_automation(page, ui)
-    with tempfile.TemporaryDirectory() as folder:
-        picture_replays(Path(folder), chromium)
+    unknown = set(wanted) - set(PICTURES)
+    if unknown:
+        print(f"There is no picture {sorted(unknown)}: {', '.join(PICTURES)}.", file=sys.stderr)
+        return 1
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    for name in wanted or PICTURES:
+        with tempfile.TemporaryDirectory() as folder:
+            PICTURES[name](Path(folder), chromium)
     return 0
+
+
+def picture_dagster(folder: Path, chromium: Path) -> None:
+    """The graph, an asset, its partitions and the switches, after a run on the sample data."""
+    settings = load_settings(state=folder / "state")
+    prepare(settings)
+    outcome = run_version(settings, settings.version)
+    if not outcome.success:
+        raise SystemExit(outcome.error_line)
+    with (
+        user_interface(settings, folder / "dagster.log") as ui,
+        open_page(chromium) as page,
+    ):
+        page.set_default_timeout(60_000)
+        page.add_init_script(_arranged())
+        picture_graph(page, ui)
+        picture_asset(page, ui)
+        picture_partitions(page, ui, settings.version)
+        picture_automation(page, ui)
+
+
+def picture_report(folder: Path, chromium: Path) -> None:
+    """The report of a run in which much went wrong: on a desk, on a phone, and in the dark."""
+    file = folder / "report.html"
+    with (
+        running_emulator() as emulator,
+        patch.dict(os.environ, emulator.environment()),
+        messy_run(emulator, folder / "run") as run,
+    ):
+        keep_report(run.context, KEY)
+        _go_on(run.context)
+        with made_report(run.context, KEY) as made:
+            shards = read_shards(OUTCOMES, made.outcomes)
+            file.write_text("".join(page_of(made.report, shards, made.digest)), encoding="utf-8")
+    with open_page(chromium) as page:
+        page.goto(file.as_uri())
+        for name, width, scheme, first, last in REPORT_PICTURES:
+            page.emulate_media(color_scheme=scheme)
+            page.set_viewport_size({"width": width, "height": 900})
+            top, end = _above(page, first), _above(page, last)
+            page.screenshot(
+                path=IMAGES / name,
+                full_page=True,
+                clip={"x": 0, "y": top, "width": width, "height": end - top},
+            )
+            _make_small(IMAGES / name)
+
+
+def _go_on(context: Context) -> None:
+    """One more answer is accepted and published, so that there is a difference to be told."""
+    version = open_version(context, KEY)
+    of_findings = select(reviews.c.review_no).where(
+        reviews.c.version_no == version.version_no,
+        reviews.c.kind == "findings",
+        reviews.c.decision.is_(None),
+    )
+    with context.ledger.read() as connection:
+        review = int(connection.execute(of_findings).scalars().all()[0])
+    decide(context, asked_of([(review, 0)]), "accept", reviewer="grace", reason="it is so")
+    publish_accepted(context, version)
+
+
+def _above(page: Page, selector: str) -> float:
+    """A little above an element, from the top of the page."""
+    place = page.locator(selector).bounding_box()
+    assert place is not None  # noqa: S101 - every report has it
+    return max(0.0, place["y"] + page.evaluate("scrollY") - 16)
+
+
+def _make_small(file: Path) -> None:
+    """As few colours as do: pages of text have not many."""
+    with Image.open(file) as picture:
+        small = picture.convert("RGB").quantize(COLOURS)
+    small.save(file, optimize=True)
 
 
 def picture_replays(folder: Path, chromium: Path) -> None:
@@ -150,5 +237,12 @@ def _arranged() -> str:
     )
 
 
+PICTURES: dict[str, Callable[[Path, Path], None]] = {
+    "dagster": picture_dagster,
+    "replays": picture_replays,
+    "report": picture_report,
+}
+
+
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main(sys.argv[1:]))

@@ -174,8 +174,11 @@ def _candidates(connection: Connection, report_no: int | None) -> list[KeptRepor
         report = find_report(connection, report_no)
         known = [] if report is None else [report]
     else:
+        # A whole version's before one batch's: there may be hundreds of those.
         known = sorted(
-            list_reports(connection), key=lambda each: (each.closed, each.report_no), reverse=True
+            list_reports(connection),
+            key=lambda each: (each.closed, each.batch_id is None, each.report_no),
+            reverse=True,
         )
     found = [report for report in known if report.outcomes is not None]
     if not found:

@@ -263,7 +263,7 @@ def _batch_status(report: FullReport) -> int:
 def _kept(number: int, files: Files, state: Path | None, *, json: bool) -> int:
     from pipeline_assets.account.reconciliation.kept import open_kept
     from pipeline_assets.cli import output
-    from pipeline_assets.cli.account import BROKEN, DONE, print_outcomes
+    from pipeline_assets.cli.account import print_outcomes
 
     with open_existing(make_settings(state=state)) as context:
         kept = open_kept(context, number)
@@ -283,7 +283,17 @@ def _kept(number: int, files: Files, state: Path | None, *, json: bool) -> int:
                 f"{kept.row.closing_reason}"
             )
         files.say()
-    return DONE if account.invariant_holds else BROKEN
+    return _kept_status(account)
+
+
+def _kept_status(account: Report) -> int:
+    """The exit status of a kept report: nothing of then waits now, but it may be unfinished."""
+    from pipeline_assets.account.violations import pending_sentence
+    from pipeline_assets.cli.account import BROKEN, DONE, WAITS
+
+    if account.invariant_holds:
+        return DONE
+    return WAITS if account.violations == (pending_sentence(account.pending),) else BROKEN
 
 
 def _print(account: Report, now: Status) -> None:

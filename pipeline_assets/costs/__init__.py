@@ -7,6 +7,6 @@ prices (`resources/providers/prices.py`) and the decision on a budget
 
 from __future__ import annotations
 
-from pipeline_assets.costs.totals import JobCost, job_cost, spent
+from pipeline_assets.costs.totals import JobCost, job_cost
 
-__all__ = ["JobCost", "job_cost", "spent"]
+__all__ = ["JobCost", "job_cost"]

@@ -231,14 +231,15 @@ def shards(
         steps: job → prompt lengths beyond which another price holds.
     """
     part: list[ChargedJob] = []
+    size = 0
     for job in jobs:
-        size = sum(one.expected_records for one in part)
         if part and (
             steps[job.no] != steps[part[0].no] or size + job.expected_records > SHARD_ATTEMPTS
         ):
             yield part, steps[part[0].no]
-            part = []
+            part, size = [], 0
         part.append(job)
+        size += job.expected_records
     if part:
         yield part, steps[part[0].no]
 

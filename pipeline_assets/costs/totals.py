@@ -142,11 +142,6 @@ class SoFar:
     first_open: int
     canaries: frozenset[int]
 
-    @property
-    def known(self) -> bool:
-        """Is `usd` all that it has cost?"""
-        return not (self.unpriced or self.unsized or self.unsized_canaries)
-
 
 def charge_of(row: dict[str, Any], rates: JobRates) -> Charge:
     """The charge of a group (`charges.CHARGE_SCHEMA`) or of one listed row."""
@@ -208,16 +203,6 @@ def so_far(connection: Connection, context: Context, version_no: int) -> SoFar:
             one.no for one in canaries_of_version(connection, version_no) if one.state in DONE
         ),
     )
-
-
-def spent(context: Context, version_no: int) -> Decimal | None:
-    """What a version's results have cost so far, in US dollars; None if a part is not known.
-
-    Canaries are in it. What is not settled yet is not.
-    """
-    with context.ledger.read() as connection:
-        found = so_far(connection, context, version_no)
-    return found.usd if found.known else None
 
 
 def job_cost(context: Context, job: JobRow) -> JobCost | None:

@@ -65,7 +65,7 @@ class Difference:
         documents: present documents then and now.
         same: subjects with the same state and values.
         moved: every other combination of states.
-        values_changed: subjects with other accepted values than they had.
+        values_changed: subjects that had accepted values and have others now.
         changed: the first of the changed subjects, in their order.
         more: how many of them are not named.
         settings: what differs in the configuration.
@@ -113,8 +113,10 @@ def compare_outcomes(before: Path, after: Path, most: int = LISTED) -> OutcomeDi
         other = pair.filter(~_is_same())
         same += pair.height - other.height
         changed += other.height
+        # Null where one of them is: who has values now and had none, or the other way round, is
+        # told by the states.
         values_changed += other.filter(
-            pl.col("accepted_digest").ne_missing(pl.col("accepted_digest_before"))
+            pl.col("accepted_digest") != pl.col("accepted_digest_before")
         ).height
         states = other.filter(pl.col("state").ne_missing(pl.col("state_before")))
         for first, second, count in states.group_by("state_before", "state").len().iter_rows():

@@ -158,7 +158,9 @@ def _of_account(report: FullReport) -> Iterator[Obstacle]:
         # Told above in fewer words.
         if not (account.pending and sentence == pending_sentence(account.pending)):
             yield Obstacle(
-                "violation", f"the account does not add up: {sentence}", "tallybook audit, doctor"
+                "violation",
+                f"the account does not add up: {sentence}",
+                "tallybook audit, tallybook doctor",
             )
 
 

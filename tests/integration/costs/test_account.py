@@ -9,7 +9,7 @@ import pytest
 
 from pipeline_assets.accept.judge_batches import judge_batches
 from pipeline_assets.collect.collect_batches import collect_batches
-from pipeline_assets.costs import job_cost, spent
+from pipeline_assets.costs import job_cost
 from pipeline_assets.costs.account import CostAccount, cost_account
 from pipeline_assets.costs.listing import attempt_costs, batch_costs, record_costs
 from pipeline_assets.prepare.freeze import freeze_manifest
@@ -101,7 +101,6 @@ def test_the_example_of_the_guide(ledger: ChargedLedger) -> None:
         "truncated": Decimal("0.016"),
     }
     assert [price.frozen for price in account.prices] == [True]
-    assert spent(ledger.context, 1) == Decimal("0.4568")
     job = find_job(ledger.context.ledger, f"{KEY}-m1-b1")
     assert job is not None
     cost = job_cost(ledger.context, job)
@@ -232,7 +231,33 @@ def test_a_model_without_a_price(ledger: ChargedLedger) -> None:
     account = check_sums(ledger.context)
     assert account.unknown == {"price_unknown": 1}
     assert account.tokens.input == 10
-    assert spent(ledger.context, 1) is None
+    assert account.cost_per_accepted is None
+
+
+def test_prices_are_those_of_jobs_that_were_handed_over(ledger: ChargedLedger) -> None:
+    for number, state in enumerate(("completed", "prepared", "cancelled"), 1):
+        ledger.batch(number, 1, state=state)
+        ledger.attempt(number, f"{number}.pdf", "succeeded" if number == 1 else None, (10, 1, 0))
+    assert [price.jobs for price in cost_account(ledger.context, KEY).prices] == [1]
+
+
+def test_an_answer_of_another_document_is_of_that_class(ledger: ChargedLedger) -> None:
+    """Acceptance found it out: the disposition is still a success."""
+    ledger.batch(1, 1)
+    number = ledger.attempt(1, "a.pdf", tokens=(1_000, 1_000, 0))
+    ledger.add(
+        schema.retry_decisions,
+        attempt_no=number,
+        record_no=1,
+        decision="retry",
+        recovery_path="repeat",
+        counted=1,
+        failure_class="misrouted",
+        reason="after misrouted",
+        decided_at=AT,
+    )
+    assert [part.name for part in check_sums(ledger.context).by_class] == ["misrouted"]
+    assert [row.failure_class for row in attempt_costs(ledger.context, KEY)] == ["misrouted"]
 
 
 class TestLateLines:

@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
 from pipeline_assets.canary.gate import GateDecision
 from pipeline_assets.canary.run import pass_canary
-from pipeline_assets.costs import spent
 from pipeline_assets.costs.account import cost_account
 from pipeline_assets.costs.gate import open_gate
 from pipeline_assets.costs.listing import attempt_costs
@@ -23,6 +23,7 @@ from pipeline_assets.provider_jobs.operate import discard
 from pipeline_assets.recovery.holds import Hold, hold_of, release
 from pipeline_assets.versions import open_version
 from resources.ledger.jobs import JobRow, find_jobs
+from resources.ledger.schema import retry_decisions
 from resources.providers.prices import Rates
 from tests.support.emulator import RunningEmulator
 from tests.support.provider_walk import MOVING, ProviderWalk, provider_walk
@@ -58,9 +59,7 @@ def number(walk: ProviderWalk) -> int:
 
 
 def cost(walk: ProviderWalk) -> Decimal:
-    found = spent(walk.context, number(walk))
-    assert found is not None
-    return found
+    return cost_account(walk.context, walk.key).provider_usd
 
 
 def at_most(walk: ProviderWalk, batches: int = 1) -> Decimal:
@@ -222,6 +221,39 @@ def test_online_calls_stop_before_the_group_that_could_pass_it(
         assert ran < len(walk.executed())
         assert set(walk.executed().values()) == {1}, "what was answered is kept"
         assert cost(walk) == sum(row.usd for row in attempt_costs(walk.context, walk.key))
+
+
+@pytest.mark.parametrize(
+    ("op", "kind", "left", "decision"),
+    [
+        pytest.param("row", "status_zero", "0.0001", "hold", id="its-own-lines-count"),
+        pytest.param("row", "status_zero", "0.005", "retry", id="and-nothing-else"),
+        # One of unknown cost may have been answered at length: 12,000 tokens for 0.012.
+        pytest.param("lines", "missing", "0.005", "hold", id="what-has-no-line-counts-at-most"),
+        pytest.param("lines", "missing", "0.05", "retry", id="and-no-more"),
+    ],
+)
+def test_a_retry_is_decided_by_what_the_batch_itself_cost(
+    emulator: RunningEmulator,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    op: str,
+    kind: str,
+    left: str,
+    decision: str,
+) -> None:
+    """The budget is lowered while the batch is out, to a little more than was spent by then."""
+    with provider_walk(
+        emulator, "openai", tmp_path, monkeypatch, 4, key="manuals-openai-batch-2"
+    ) as walk:
+        walk.pass_canary()
+        walk.plant(op, kind)
+        walk.step()
+        walk.set_operating("budget_usd", format(up(cost(walk) + Decimal(left)), "f"))
+        walk.settle()
+        with walk.context.ledger.read() as connection:
+            decisions = connection.execute(select(retry_decisions.c.decision)).scalars().all()
+        assert decisions == [decision]
 
 
 @contextmanager

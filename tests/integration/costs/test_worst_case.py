@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
@@ -12,7 +13,6 @@ import pytest
 from sqlalchemy import update
 
 from partitions.processing_version import find_spec
-from pipeline_assets.costs import spent
 from pipeline_assets.costs.account import cost_account
 from pipeline_assets.costs.gate import BudgetGate, budget_for_retries, open_gate
 from pipeline_assets.costs.totals import so_far
@@ -22,7 +22,7 @@ from pipeline_assets.recovery.holds import hold_of
 from pipeline_assets.versions import OpenVersion
 from resources.context import Context, open_context
 from resources.ledger import schema
-from resources.ledger.job_prices import CanaryUsage, add_canary_usage
+from resources.ledger.job_prices import CanaryUsage, add_canary_usage, usage_of_canaries
 from resources.ledger.jobs import JobRow, find_job
 from resources.ledger.versions import FrozenVersion
 from resources.providers.prices import Rates
@@ -168,7 +168,6 @@ def test_an_attempt_of_unknown_tokens_counts_like_the_longest(
     assert found.unsized == (700 * READ + LARGER * WRITTEN) / MILLION
     assert found.usd == (300 * READ + 40 * WRITTEN) / MILLION
     assert under_way(ledger) == 0
-    assert spent(ledger.context, 1) is None, "and what it has cost is still not known"
 
 
 def test_a_submission_that_was_given_up(ledger: ChargedLedger) -> None:
@@ -296,6 +295,26 @@ def test_a_canary_that_was_given_up_in_doubt(ledger: ChargedLedger) -> None:
     assert worst(ledger).unsized == CANARY
 
 
+def test_all_of_unknown_amount_is_together(ledger: ChargedLedger) -> None:
+    for number in (1, 2):
+        ledger.batch(number, 1, input_tokens=1_000)
+        ledger.attempt(number, f"{number}.pdf")
+    canary(ledger, 1, "passed", results='["x"]')
+    each = (1_000 * READ + LARGER * WRITTEN) / MILLION
+    assert worst(ledger).unsized == 2 * each + CANARY
+
+
+def test_what_has_no_price_is_not_left_out(ledger: ChargedLedger) -> None:
+    for number, model in ((1, "gpt-5-mini"), (2, "nobody-sells-this")):
+        ledger.batch(number, 1, model=model, state="running", input_tokens=1_000)
+        ledger.attempt(number, f"{number}.pdf", None)
+    assert under_way(ledger) is None
+    for number, model in ((3, "gpt-5-mini"), (4, "nobody-sells-this")):
+        ledger.batch(number, 1, model=model, input_tokens=1_000)
+        ledger.attempt(number, f"{number}.pdf")
+    assert worst(ledger).unsized is None
+
+
 def test_usage_of_a_canary_adds_up(ledger: ChargedLedger) -> None:
     """Calls that broke off, and those that were made after them."""
     canary(ledger, 1, "running", mode="online")
@@ -306,6 +325,8 @@ def test_usage_of_a_canary_adds_up(ledger: ChargedLedger) -> None:
         add_canary_usage(connection, 1, CanaryUsage(3, -1, 900, 90, 9, 400), AT)
         add_canary_usage(connection, 1, CanaryUsage(1, 0, 100, 10, 0, 100), AT)
         connection.execute(update(schema.canaries).values(state="passed"))
+        kept = usage_of_canaries(connection, 1, 1)
+    assert kept == {1: CanaryUsage(8, 3, 1_000, 100, 9, 400)}
     account = cost_account(ledger.context, KEY)
     assert account.unknown == {"canary_without_usage": 3}
     assert (account.tokens.input, account.tokens.cached, account.tokens.output) == (1_000, 9, 100)
@@ -381,9 +402,10 @@ class TestGate:
             assert "settings set budget_attempts)" in told
 
     def test_first_attempts_are_no_retries(self, ledger: ChargedLedger) -> None:
-        ledger.batch(1, 2, state="prepared", input_tokens=1_000)
+        ledger.batch(1, 3, state="prepared", input_tokens=1_000)
         ledger.attempt(1, "a.pdf", None)
         ledger.attempt(1, "b.pdf", None, path="requeue")
+        ledger.attempt(1, "c.pdf", None, path="replay")
         assert asked(ledger, gate_of(ledger, budget_attempts=1), 1) is None
 
     def test_two_workers_at_once_under_one_budget(
@@ -405,6 +427,7 @@ class TestGate:
                 with context.ledger.write() as connection:
                     told[number] = gate.hold_before(connection, job_of(own, number))
                     if told[number] is None:
+                        time.sleep(0.5)  # long enough for the other to ask, if it can
                         connection.execute(
                             update(schema.batches)
                             .where(schema.batches.c.batch_no == number)
@@ -464,10 +487,11 @@ class TestRetryBudget:
 def test_batches_before_the_first_open_one_are_not_read_again(ledger: ChargedLedger) -> None:
     ledger.batch(1, 1)
     ledger.attempt(1, "a.pdf", tokens=(10, 10, 0))
-    for number, state in ((2, "running"), (3, "completed")):
+    for number, state in ((2, "running"), (3, "completed"), (4, "running")):
         ledger.batch(number, 1, state=state, input_tokens=1_000)
-        ledger.attempt(number, f"{number}.pdf", None if number == 2 else "succeeded", (1, 1, 0))
+        found = "succeeded" if state == "completed" else None
+        ledger.attempt(number, f"{number}.pdf", found, (1, 1, 0))
     with ledger.context.ledger.read() as connection:
-        found = so_far(connection, ledger.context, 1)
-    assert (found.first_open, found.settled) == (2, frozenset({1, 3}))
-    assert under_way(ledger) == (1_000 * READ + ANSWER * WRITTEN) / MILLION
+        charged = so_far(connection, ledger.context, 1)
+    assert (charged.first_open, charged.settled) == (2, frozenset({1, 3}))
+    assert under_way(ledger) == 2 * (1_000 * READ + ANSWER * WRITTEN) / MILLION

@@ -16,7 +16,8 @@ from pipeline_assets.accept.judge_batches import judge_batches
 from pipeline_assets.cli.app import main
 from pipeline_assets.collect.collect_batches import collect_batches
 from pipeline_assets.collect.reconcile_again import reconcile_again
-from pipeline_assets.costs import job_cost, spent
+from pipeline_assets.costs import job_cost
+from pipeline_assets.costs.account import cost_account
 from pipeline_assets.prepare.retries import freeze_retries
 from pipeline_assets.provider_jobs.clients import job_client
 from pipeline_assets.provider_jobs.operate import NotNow, discard
@@ -520,15 +521,14 @@ def test_a_lost_batch_whose_provider_was_only_late(
     """An operator gives a job up; it ends after all, and its answers are fetched and paid."""
     with emulated(emulator, tmp_path, monkeypatch) as walk:
         version = open_version(walk.context, walk.key)
-        canary = spent(walk.context, version.version_no)
-        assert canary is not None
+        canary = cost_account(walk.context, walk.key).provider_usd
         walk.step()
         (job,) = walk.jobs("submitted", "running")
         discard(walk.context, job, "it never ends", "Ada")
         walk.step()
         assert set(walk.states().values()) == {"retry_wait"}
         assert walk.classes() == dict.fromkeys(walk.titles, "missing_result")
-        assert spent(walk.context, version.version_no) == canary > 0
+        assert cost_account(walk.context, walk.key).provider_usd == canary > 0
         walk.advance(2_000)
         lost = find_job(walk.context.ledger, job.id)
         assert lost is not None
@@ -543,7 +543,7 @@ def test_a_lost_batch_whose_provider_was_only_late(
         assert cost is not None and cost.amount is not None
         assert (cost.rows, cost.rows_without_usage) == (3, 0)
         assert cost.input_tokens > 0
-        assert spent(walk.context, version.version_no) == canary + cost.amount > canary
+        assert cost_account(walk.context, walk.key).provider_usd == canary + cost.amount > canary
         walk.check_sound()
         assert walk.report().invariant_holds
 
@@ -562,13 +562,13 @@ def test_a_lost_batch_that_is_late_after_its_retry(
         assert freeze_retries(walk.context, version).records == 3
         walk.settle()
         assert walk.published() == walk.titles
-        once = spent(walk.context, version.version_no)
+        once = cost_account(walk.context, walk.key).provider_usd
         lost = find_job(walk.context.ledger, job.id)
-        assert lost is not None and once is not None
+        assert lost is not None
         with job_client(walk.context, version) as client:
             said = reconcile_again(walk.context, version, lost, client, "it ended", "Ada")
         assert said == "3 late results, 0 of them used"
-        twice = spent(walk.context, version.version_no)
-        assert twice is not None and twice > once > 0
+        twice = cost_account(walk.context, walk.key).provider_usd
+        assert twice > once > 0
         assert sum(walk.executed().values()) == 6
         walk.check_sound()

@@ -108,6 +108,12 @@ def test_each_complete_batch_is_kept_once(archive: Archive) -> None:
     assert read_frame(OUTCOMES, opened.outcomes)["document_id"].to_list() == ["manuals/new.txt"]
 
 
+def test_a_report_of_the_version_is_none_of_its_batches(archive: Archive) -> None:
+    keep_report(archive.context, KEY)
+    assert keep_batch_reports(archive.context, KEY) == 1
+    assert kept_of_batches(archive) == [FIRST]
+
+
 @pytest.mark.parametrize("state", ["completed_with_errors", "retry_required"])
 def test_every_way_of_being_complete_counts(state: str, archive: Archive) -> None:
     sql(archive, f"UPDATE batches SET state = '{state}'")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from sqlalchemy import insert
 
 from pipeline_assets.account.reconciliation.errors import (
     ReportOfOther,
@@ -25,6 +26,7 @@ from pipeline_assets.retention.policy import RetentionPolicy
 from pipeline_assets.retention.prune import prune
 from resources.contracts import read_frame, read_shards
 from resources.ledger.kept_reports import list_reports
+from resources.ledger.schema import deliveries, reviews
 from resources.merkle import root_of
 from tests.support.small_archive import COPY, FAN, KEY, PUMP, Archive, manual
 
@@ -78,6 +80,107 @@ def test_what_was_lost_on_the_way_adds_up(read_archive: Archive) -> None:
     (batch,) = details.batches
     assert batch.expected == sum(batch.dispositions.values()) == 3
     assert (batch.unknown, len(batch.result_artifacts)) == (0, 1)
+
+
+def test_what_was_delivered_and_is_shown_no_more_is_published_only(archive: Archive) -> None:
+    archive.write(FAN, manual("Ventilator", "VF-30"))
+    archive.process()
+    with made_report(archive.context, KEY) as made:
+        steps = {step.name: step for step in made.report.details.steps}
+        rows = read_frame(OUTCOMES, made.outcomes).to_dicts()
+    assert (steps["published"].records, steps["shown"].records) == (3, 2)
+    assert sum(steps["shown"].where.values()) == 1
+    earlier, later = sorted(
+        (row for row in rows if row["document_id"] == f"manuals/{FAN}"),
+        key=lambda row: bool(row["present"]),
+    )
+    assert (earlier["visible"], later["visible"]) == (False, True)
+    assert earlier["delivery"] == later["delivery"] == "published"
+    assert (earlier["archive_version"], later["archive_version"]) == (None, 2)
+    assert earlier["accepted_digest"] != later["accepted_digest"]
+
+
+def write(archive: Archive, *statements: str) -> None:
+    with archive.context.ledger.write() as connection:
+        for statement in statements:
+            connection.exec_driver_sql(statement)
+
+
+_OPEN = "(SELECT record_no FROM record_state WHERE state = 'awaiting_review')"
+
+
+def test_the_newest_correction_is_what_may_be_published(archive: Archive) -> None:
+    write(
+        archive,
+        "UPDATE reviews SET decision = 'correct', reviewer = 'grace', reason = 'it is so', "
+        "decided_at = '2026-11-30T01:02:03.000004Z', corrected_digest = 'first' "
+        f"WHERE record_no = {_OPEN}",
+    )
+    with archive.context.ledger.write() as connection:
+        row = dict(
+            connection.exec_driver_sql(f"SELECT * FROM reviews WHERE record_no = {_OPEN}")
+            .mappings()
+            .one()
+        )
+        row |= {
+            "review_no": 900,
+            "kind": "quality_sample",
+            "decided_at": "2026-11-30T02:02:03.000004Z",
+            "corrected_digest": "second",
+        }
+        connection.execute(insert(reviews).values(row))
+    write(archive, f"UPDATE record_state SET state = 'accepted' WHERE record_no = {_OPEN}")
+    (saw,) = [row for row in rows_of(archive) if row["state"] == "accepted"]
+    assert (saw["accepted_digest"], saw["delivery"], saw["reason"]) == ("second", None, None)
+
+
+def test_the_last_delivery_of_a_record_counts(archive: Archive) -> None:
+    with archive.context.ledger.write() as connection:
+        row = dict(
+            connection.exec_driver_sql("SELECT * FROM deliveries ORDER BY record_no LIMIT 1")
+            .mappings()
+            .one()
+        )
+        later = row | {"promotion": row["promotion"] + 1, "accepted_digest": "other", "entry_no": 1}
+        connection.execute(insert(deliveries).values(later))
+        name = connection.exec_driver_sql(
+            f"SELECT record_id FROM records WHERE record_no = {row['record_no']}"
+        ).scalar()
+    (found,) = [each for each in rows_of(archive) if each["record_id"] == name]
+    assert found["accepted_digest"] == "other"
+
+
+@pytest.mark.parametrize("state", ["superseded", "withdrawn"])
+def test_what_was_overtaken_had_accepted_values(state: str, archive: Archive) -> None:
+    write(
+        archive,
+        "DELETE FROM deliveries",
+        f"UPDATE record_state SET state = '{state}' WHERE state = 'published'",
+    )
+    found = [row for row in rows_of(archive) if row["state"] == state]
+    assert [(bool(row["accepted_digest"]), row["judged"]) for row in found] == [
+        (True, "accepted"),
+        (True, "accepted"),
+    ]
+
+
+def test_documents_that_are_gone_without_a_record_have_no_row(archive: Archive) -> None:
+    (archive.folder / "empty.txt").unlink()
+    archive.process()
+    assert "manuals/empty.txt" not in {row["document_id"] for row in rows_of(archive)}
+
+
+def test_a_versions_own_setting_comes_before_that_of_all(archive: Archive) -> None:
+    at = "'2026-11-30T01:02:03.000004Z'"
+    write(
+        archive,
+        "INSERT INTO operating_settings (version_no, name, value, reason, actor, set_at) VALUES "
+        f"(1, 'budget_usd', '7', 'own', 'ada', {at}), "
+        f"(NULL, 'budget_usd', '5', 'all', 'ada', {at})",
+    )
+    with made_report(archive.context, KEY) as made:
+        (setting,) = made.report.details.configuration.settings
+    assert (setting.value, setting.everywhere) == ("7", False)
 
 
 def test_the_merkle_root_is_that_of_the_rows(read_archive: Archive) -> None:
@@ -186,7 +289,13 @@ def test_a_later_report_tells_what_is_different(archive: Archive) -> None:
     assert found.more == 0
     assert {each.document_id for each in found.changed} == {f"manuals/{PUMP}", f"manuals/{COPY}"}
     assert found.settings == ()
-    assert not keep_report(archive.context, KEY).is_new
+    # What it is held against is not what it says.
+    opened = open_kept(archive.context, second.report_no).report
+    assert (opened.content_digest, opened.details.baseline) == (second.digest, found)
+    # Held against its own copy it would have no news to tell.
+    again = keep_report(archive.context, KEY)
+    assert not again.is_new
+    assert again.report.details.baseline == found
 
 
 def test_a_report_is_held_against_the_one_that_is_named(archive: Archive) -> None:

@@ -16,9 +16,14 @@ import pytest
 
 from pipeline_assets.account.reconciliation import closing
 from pipeline_assets.account.reconciliation.closing import CAUSE, close_report, find_obstacles
-from pipeline_assets.account.reconciliation.errors import CloserUnnamed, ReportNotClosable
+from pipeline_assets.account.reconciliation.errors import (
+    CloserUnnamed,
+    ReportNotClosable,
+    ReportOvertaken,
+)
 from pipeline_assets.account.reconciliation.kept import keep_report, made_report, open_kept
 from pipeline_assets.account.status import status
+from pipeline_assets.account.waits import Wait
 from pipeline_assets.quality.draw import draw_sample
 from pipeline_assets.review.decisions import asked_of, decide
 from resources.context import open_context
@@ -179,10 +184,22 @@ def draw_more(archive: Archive) -> None:
     draw_sample(archive.context, archive.version(), "another look", "ada")
 
 
+def ask_for_more(archive: Archive) -> None:
+    """Give the sample a share that it does not have yet."""
+    sql(
+        "INSERT INTO operating_settings (version_no, name, value, reason, actor, set_at) "
+        "VALUES (NULL, 'sample_percent', '100', 'more', 'ada', '2026-11-30T01:02:03.000004Z')",
+        "INSERT INTO operating_settings (version_no, name, value, reason, actor, set_at) "
+        "VALUES (NULL, 'sample_least', '1', 'more', 'ada', '2026-11-30T01:02:03.000004Z')",
+    )(archive)
+    accept_more(archive)
+
+
 _ONE = "(SELECT MIN(record_no) FROM record_state WHERE state = 'published')"
 CASES = {
     "pending": Case(scan_new, "pending"),
     "sample-too-small": Case(accept_more, "sample_too_small"),
+    "sample-share-too-small": Case(ask_for_more, "sample_too_small"),
     "sample-not-reviewed": Case(draw_more, "sample_not_reviewed"),
     "sample-not-drawn": Case(
         sql(
@@ -215,6 +232,9 @@ CASES = {
     },
     "violation": Case(sql("DELETE FROM deliveries"), "violation"),
     "journal": Case(sql("UPDATE moves SET actor = 'mallory' WHERE move_no = 2"), "journal"),
+    "journal-members": Case(
+        sql("INSERT INTO move_members (move_no, record_no) VALUES (999999, 1)"), "journal"
+    ),
     "approval": Case(
         sql(
             "UPDATE exclusions SET reason = 'awaiting_approval' WHERE reason = 'empty'",
@@ -261,6 +281,82 @@ def test_records_of_documents_that_changed_since_are_open_too(copy: Archive) -> 
         "WHERE state = 'submitted'))",
     )(copy)
     assert "submitted" in obstacles(copy)
+
+
+@pytest.mark.parametrize(
+    ("least", "percent", "remedy"),
+    [
+        pytest.param("5", "0", f"tallybook quality draw --reason TEXT --version {KEY}", id="draw"),
+        pytest.param(
+            "0",
+            "0",
+            f"tallybook settings set sample_least 5 --reason TEXT --version {KEY}, then tallybook "
+            f"quality draw --reason TEXT --version {KEY}",
+            id="switched-off",
+        ),
+    ],
+)
+def test_what_is_told_to_do_about_a_sample_helps(
+    least: str, percent: str, remedy: str, copy: Archive
+) -> None:
+    CASES["sample-not-drawn"].do(copy)
+    sql(
+        "INSERT INTO operating_settings (version_no, name, value, reason, actor, set_at) VALUES "
+        f"(NULL, 'sample_least', '{least}', 'a', 'ada', '2026-11-30T01:02:03.000004Z'), "
+        f"(NULL, 'sample_percent', '{percent}', 'a', 'ada', '2026-11-30T01:02:03.000004Z')"
+    )(copy)
+    with made_report(copy.context, KEY) as made:
+        (found,) = find_obstacles(copy.context, made.version, made.report)
+    assert (found.kind, found.remedy) == ("sample_not_drawn", remedy)
+
+
+def test_where_a_person_saw_every_answer_no_sample_is_asked_for(copy: Archive) -> None:
+    sql(
+        "UPDATE reviews SET kind = 'findings' WHERE kind = 'quality_sample'",
+        "DELETE FROM quality_samples",
+        "DELETE FROM quality_sample_slices",
+    )(copy)
+    with made_report(copy.context, KEY) as made:
+        assert made.report.details.quality is None
+    assert obstacles(copy) == []
+
+
+@pytest.mark.parametrize(
+    ("wait", "said"),
+    [
+        (Wait("dead_letter", 1, "ada", None, None), "1 record waits for ada (dead letter)"),
+        (Wait("submitted", 12, "provider", None, None), "12 records wait for provider (submitted)"),
+        (
+            Wait("batch quarantined", 1, "operator", None, None),
+            "1 batch waits for operator (quarantined)",
+        ),
+        (Wait("canary failed", 2, "operator", None, None), "2 canaries wait for operator (failed)"),
+        (
+            Wait("held", 1, "operator", None, None),
+            "the version is held and waits for operator",
+        ),
+    ],
+    ids=["record", "records", "batch", "canaries", "held"],
+)
+def test_what_waits_is_a_sentence(wait: Wait, said: str) -> None:
+    assert closing._said(wait) == said
+
+
+def test_nobody_vouches_for_what_moved_meanwhile(
+    ready: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = closing.page_of
+
+    def meanwhile(*arguments: Any) -> Any:
+        ready.write("new.txt", manual("Wall Heater", "WH-5"))
+        ready.process()
+        return shown(*arguments)
+
+    monkeypatch.setattr(closing, "page_of", meanwhile)
+    before = list_of(ready)
+    with pytest.raises(ReportOvertaken, match="Close it again"):
+        close_report(ready.context, KEY, "Ada")
+    assert list_of(ready) == before
 
 
 @pytest.mark.parametrize("name", ["", "  ", "a\nb", "\x00", "a" * 129, "\udcff"])

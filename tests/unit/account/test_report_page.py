@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
+from pipeline_assets.account.reconciliation import page as page_module
 from pipeline_assets.account.reconciliation import plots
 from pipeline_assets.account.reconciliation.kept import MadeReport, made_report
 from pipeline_assets.account.reconciliation.outcomes import OUTCOMES
 from pipeline_assets.account.reconciliation.page import Closing, page_of
 from pipeline_assets.account.reconciliation.tally import named_losses
+from pipeline_assets.account.violations import pending_sentence
+from pipeline_assets.costs.charges import MEANINGS
 from resources.contracts import read_frame, read_shards
 from tests.support.small_archive import KEY, Archive
 
@@ -112,6 +115,99 @@ def test_nothing_of_a_document_is_taken_for_the_page(made: MadeReport) -> None:
     assert "<script" not in text
     assert "<img" not in text
     assert text.count("&lt;script&gt;") >= 9
+
+
+def changed(made: MadeReport, **account: object) -> str:
+    other = replace(made.report.account, **account)
+    return page(replace(made, report=replace(made.report, account=other)))
+
+
+@pytest.mark.parametrize(
+    ("account", "told", "untold"),
+    [
+        pytest.param({"state": "held"}, ["<strong>Held</strong>", "adds up"], [], id="held"),
+        pytest.param(
+            {"pending": 2, "violations": (pending_sentence(2),), "invariant_holds": False},
+            ["<strong>Not finished.</strong> 2 documents"],
+            ["adds up", "add up"],
+            id="pending",
+        ),
+        pytest.param(
+            {
+                "pending": 2,
+                "violations": (pending_sentence(2), "a thing"),
+                "invariant_holds": False,
+            },
+            ["does not add up", "<li>a thing</li>", "<li>2 documents"],
+            ["Not finished"],
+            id="wrong",
+        ),
+    ],
+)
+def test_the_top_says_how_it_stands(
+    account: dict[str, object], told: list[str], untold: list[str], made: MadeReport
+) -> None:
+    text = changed(made, **account).split("</header>")[0]
+    assert [each for each in told if each not in text] == []
+    assert [each for each in untold if each in text] == []
+
+
+def test_a_plot_that_is_cut_says_so(made: MadeReport) -> None:
+    (batch,) = made.report.details.batches
+    several = tuple(replace(batch, batch_id=f"b{number}") for number in range(plots.MOST_BARS + 1))
+    details = replace(made.report.details, batches=several)
+    text = page(replace(made, report=replace(made.report, details=details)))
+    assert "The first 24 of 25 are drawn; the table has all of them." in text
+    assert "are drawn" not in page(made)
+    for each in several:
+        assert f'<th scope="row">{each.batch_id}</th>' in text
+
+
+def test_what_is_not_known_of_the_cost_is_said(made: MadeReport) -> None:
+    cost = made.report.details.cost | {
+        "unknown": {"no_answer": 3},
+        "cost_per_accepted_usd": None,
+        "at_least_per_accepted_usd": "0.25",
+        "review": {"decided": 5, "timed": 2, "untimed": 3, "minutes": "1.500", "usd": None},
+    }
+    details = replace(made.report.details, cost=cost)
+    text = page(replace(made, report=replace(made.report, details=details)))
+    assert f"<li>3: {MEANINGS['no_answer']}</li>" in text
+    assert "unknown, at least 0.250000 US$" in text
+    assert "5 decisions, 2 of them timed: 1.500 min, unknown; of the others no time" in text
+
+
+@pytest.mark.parametrize(
+    ("amount", "said"),
+    [
+        (None, "unknown"),
+        ("0", "0.00 US$"),
+        ("0.0004064487", "0.000406 US$"),
+        ("0.0000004", "less than 0.000001 US$"),
+        ("1.005", "1.00 US$"),
+        ("1234567.5", "1\u202f234\u202f567.50 US$"),
+    ],
+)
+def test_money(amount: str | None, said: str) -> None:
+    assert page_module._money(amount) == said
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (None, "–"),
+        (0, "0 s"),
+        (1.154, "1.15 s"),
+        (119, "119 s"),
+        (120, "2 min"),
+        (7200, "2 h"),
+        (172_800, "2 days"),
+        (229_000, "2.65 days"),
+        (86_400 * 1234.4, "1\u202f234 days"),
+    ],
+)
+def test_durations(seconds: float | None, said: str) -> None:
+    assert page_module._duration(seconds) == said
 
 
 def test_long_lists_are_cut_and_counted() -> None:
