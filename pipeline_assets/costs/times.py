@@ -162,8 +162,12 @@ class _Moves:
         self._known: dict[int, Move] = {}
 
     def of(self, way: Sequence[int]) -> list[Move]:
-        """The moves of a way, in order; they were read."""
-        return [self._known[number] for number in way]
+        """The moves of a way, in order; none where the journal lacks one of them.
+
+        Only a damaged ledger has such a way. The audit names it, and what it took is not known.
+        """
+        found = [self._known.get(number) for number in way]
+        return [] if None in found else [move for move in found if move is not None]
 
     def read(self, ways: Iterable[Sequence[int]]) -> None:
         """Read the moves of some ways that are not known yet."""

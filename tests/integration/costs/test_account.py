@@ -451,3 +451,13 @@ def test_time_of_a_run(shop: Shop, frozen_clock: FrozenClock) -> None:
     assert found.whole.p50 == 300
     assert sum(part.total for part in found.parts.values()) == found.whole.total == 600
     assert (found.parts["queue"].p50, found.parts["local"].p50) == (120, 180)
+
+
+def test_what_a_damaged_journal_took_is_not_known(shop: Shop) -> None:
+    """A membership whose move is gone: the audit names it, and the account still stands."""
+    shop.fill().walk()
+    before = cost_account(shop.context, SHOP_KEY).time
+    with shop.context.ledger.write() as connection:
+        connection.exec_driver_sql("DELETE FROM moves WHERE to_state = 'accepted'")
+    after = cost_account(shop.context, SHOP_KEY).time
+    assert (before.records, after.records) == (2, 0)

@@ -87,6 +87,15 @@ def test_what_happens_to_its_records_is_told_against_the_one_before(archive: Arc
     assert (found.report_no, found.documents) == (first.report_no, (3, 2))
 
 
+def test_only_its_own_catalogue_is_told(archive: Archive) -> None:
+    archive.write("new.txt", manual("Wall Heater", "WH-5"))
+    archive.process()
+    sql(archive, "UPDATE batches SET catalogue_digest = 'c' || batch_no")
+    for batch, catalogue in ((FIRST, "c1"), (SECOND, "c2")):
+        with made_report(archive.context, KEY, batch) as made:
+            assert made.report.details.configuration.catalogues == (catalogue,)
+
+
 def test_each_complete_batch_is_kept_once(archive: Archive) -> None:
     assert keep_batch_reports(archive.context, KEY) == 1
     assert keep_batch_reports(archive.context, KEY) == 0

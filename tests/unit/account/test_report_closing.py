@@ -232,9 +232,6 @@ CASES = {
     },
     "violation": Case(sql("DELETE FROM deliveries"), "violation"),
     "journal": Case(sql("UPDATE moves SET actor = 'mallory' WHERE move_no = 2"), "journal"),
-    "journal-members": Case(
-        sql("INSERT INTO move_members (move_no, record_no) VALUES (999999, 1)"), "journal"
-    ),
     "approval": Case(
         sql(
             "UPDATE exclusions SET reason = 'awaiting_approval' WHERE reason = 'empty'",
@@ -262,6 +259,13 @@ def test_each_obstacle_is_named_and_nothing_is_kept(name: str, copy: Archive) ->
     assert case.kind in kinds
     assert all(each.what and each.remedy for each in refused.value.obstacles)
     assert list_of(copy) == before
+
+
+def test_members_of_a_move_that_is_gone_are_in_the_way(copy: Archive) -> None:
+    with made_report(copy.context, KEY) as made:
+        sql("INSERT INTO move_members (move_no, record_no) VALUES (999999, 1)")(copy)
+        (found,) = find_obstacles(copy.context, made.version, made.report)
+    assert (found.kind, "members without a move" in found.what) == ("journal", True)
 
 
 def test_everything_in_the_way_is_told_at_once(archive: Archive) -> None:
