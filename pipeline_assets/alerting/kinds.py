@@ -58,7 +58,7 @@ KINDS: MappingProxyType[str, AlertKind] = MappingProxyType(
         ),
         "budget": AlertKind(
             "warn",
-            "The version is held, because its next work could pass its budget of attempts, money or time.",
+            "The version is held: its next work could pass its budget of attempts, money or time.",
             "tallybook settings list --version {version}",
         ),
         "canary_failed": AlertKind(
