@@ -48,6 +48,8 @@ from tests.support.emulator import RunningEmulator
 
 MODEL = "gpt-5-mini"
 BATCH = "0123456789ab"
+OTHER = "f" * 12
+"""Another batch's key: a later intent of the same batch would be taken for forgotten."""
 OPTIONS = ProviderOptions(timeout_seconds=20.0)
 ROWS = 6
 VALIDATING, RUNNING, CANCELLING = 20, 600, 30
@@ -428,7 +430,7 @@ def test_every_page_of_the_list_is_looked_at_and_only_the_intents_job_counts(ben
     intent = bench.intent()
     first = bench.create()
     for number in range(2, 105):
-        bench.create(intent_id=f"{BATCH}-{number}", input_ref=bench.uploaded[0])
+        bench.create(intent_id=f"{OTHER}-{number}", input_ref=bench.uploaded[0])
     found = bench.client.find(replace(intent, input_ref=bench.uploaded[0]))
     assert [job.job_id for job in found.jobs] == [first.job_id]
     assert bench.world.count_calls("openai", "list") == 2
@@ -443,9 +445,9 @@ def test_a_search_that_breaks_off_is_no_answer(bench: Bench) -> None:
 
 def test_a_list_in_another_order_is_read_to_its_end(bench: Bench) -> None:
     bench.world.settings["openai.list_order"] = "oldest"
-    bench.create(intent_id=f"{BATCH}-9")
+    bench.create(intent_id=f"{OTHER}-9")
     for number in range(10, 111):
-        bench.create(intent_id=f"{BATCH}-{number}", input_ref=bench.uploaded[0])
+        bench.create(intent_id=f"{OTHER}-{number}", input_ref=bench.uploaded[0])
     bench.world.clock.advance(3_600)
     intent, job = bench.intent(), bench.create()
     assert [one.job_id for one in bench.client.find(intent).jobs] == [job.job_id]
@@ -453,9 +455,9 @@ def test_a_list_in_another_order_is_read_to_its_end(bench: Bench) -> None:
 
 
 def test_a_list_newest_first_is_read_back_to_the_intent_only(bench: Bench) -> None:
-    bench.create(intent_id=f"{BATCH}-9")
+    bench.create(intent_id=f"{OTHER}-9")
     for number in range(10, 210):
-        bench.create(intent_id=f"{BATCH}-{number}", input_ref=bench.uploaded[0])
+        bench.create(intent_id=f"{OTHER}-{number}", input_ref=bench.uploaded[0])
     bench.world.clock.advance(3_600)
     intent, job = bench.intent(), bench.create()
     found = bench.client.find(intent)

@@ -89,6 +89,7 @@ def test_status_as_json(place: Path, capsys: pytest.CaptureFixture[str]) -> None
         "accepted": 0,
         "shown": 1,
         "shown_former": 0,
+        "shown_again": 0,
         "share": 1.0,
     }
     assert told["waits"] == [
