@@ -20,6 +20,8 @@ from tests.faults.tampering.plants import PLANTS, Hands, Plant
 from tests.faults.tampering.states import State
 from tests.support.small_archive import KEY
 
+pytestmark = pytest.mark.slow
+
 QUICK = (
     "delete a member of a move",
     "cut the newest moves off a chain and put the states back",

@@ -13,6 +13,8 @@ from tests.faults.tampering.states import State
 from tests.support.small_archive import FAN, KEY
 from tests.unit.audit.test_proof import outsider_says
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def here(state: State, monkeypatch: pytest.MonkeyPatch) -> State:

@@ -13,6 +13,8 @@ from tests.integration.stages.support import Shop
 from tests.support.clock import FrozenClock
 from tests.support.recovery_walk import the_audit_finds_nothing
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("hours", [0, 1, -1, -48])
 @pytest.mark.parametrize(

@@ -43,6 +43,8 @@ from tests.integration.erasure.support import RARE, RARE_TEXT, words_in
 from tests.support.clock import FrozenClock
 from tests.support.small_archive import KEY, PUMP, Archive, fill_folder
 
+pytestmark = pytest.mark.slow
+
 NewUrl = Callable[[str, str], str]
 AFTERWARDS = frozenset({"backups", "leases", "ledger_info"})
 """Tables that a backup or a restore writes to itself."""

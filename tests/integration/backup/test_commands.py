@@ -16,6 +16,8 @@ from tests.support.command import json_lines, one_json
 from tests.support.released import KEYS, load_released
 from tests.support.small_shop import settings_for
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass(frozen=True)
 class Done:

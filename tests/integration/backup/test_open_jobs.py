@@ -21,6 +21,8 @@ from tests.provider_emulator.faults import Fault
 from tests.support.emulator import RunningEmulator
 from tests.support.provider_walk import ProviderWalk, provider_walk
 
+pytestmark = pytest.mark.slow
+
 NewUrl = Callable[[str, str], str]
 DOCUMENTS = 4
 PROVIDERS = ("anthropic", "bedrock", "gemini", "openai")

@@ -21,6 +21,8 @@ from resources.settings import load_settings
 from tests.integration.stages.support import manual
 from tests.support.command import COMMAND, REPOSITORY, environment, one_json, tallybook
 
+pytestmark = pytest.mark.slow
+
 FIRST, SECOND = "manuals-baseline-1", "manuals-baseline-2"
 DEADLINE_S = 120.0
 

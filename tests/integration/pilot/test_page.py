@@ -10,6 +10,8 @@ import pytest
 from pipeline_assets.pilot.page import page_of
 from tests.integration.pilot.support import PilotPlace
 
+pytestmark = pytest.mark.slow
+
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 

@@ -35,6 +35,8 @@ from resources.ledger.schema import findings, metadata
 from resources.ledger.versions import all_operating, find, set_operating
 from tests.integration.pilot.support import PilotPlace
 
+pytestmark = pytest.mark.slow
+
 FIRST, SECOND = "manuals-baseline-1", "manuals-baseline-2"
 
 

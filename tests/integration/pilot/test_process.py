@@ -18,6 +18,8 @@ from pipeline_assets.pilot.process import run_step
 from pipeline_assets.pilot.steps import SCAN, Work
 from tests.integration.pilot.support import PilotPlace
 
+pytestmark = pytest.mark.slow
+
 
 def interrupts_are_blocked() -> bool:
     return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, set())

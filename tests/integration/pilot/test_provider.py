@@ -21,6 +21,8 @@ from tests.integration.pilot.support import InProcess, PilotPlace
 from tests.integration.stages.support import InProcessPool, manual
 from tests.support.emulator import RunningEmulator
 
+pytestmark = pytest.mark.slow
+
 BASELINE = "manuals-baseline-2"
 BATCH, ONLINE = "pilot-openai-batch-1", "pilot-openai-online-1"
 DOCUMENTS = 6

@@ -22,6 +22,8 @@ from tests.integration.pilot.support import InProcess, PilotPlace
 from tests.integration.stages.support import InProcessPool, manual
 from tests.support.clock import FrozenClock
 
+pytestmark = pytest.mark.slow
+
 MANUALS, TICKETS = "manuals-baseline-2", "tickets-baseline-1"
 SOURCES = """
 sources:

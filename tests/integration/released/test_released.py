@@ -30,6 +30,8 @@ from tests.support.emulator import RunningEmulator
 from tests.support.provider_walk import ProviderWalk
 from tests.support.released import KEYS, RELEASES, load_released
 
+pytestmark = pytest.mark.slow
+
 STATES = {
     "0001": {"awaiting_review": 1, "published": 2},
     "0002": {"submitted": 4},
