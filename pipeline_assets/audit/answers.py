@@ -28,6 +28,7 @@ from pipeline_assets.workloads.workload import AnswerInvalid, AnswerMalformed, D
 from resources.artifacts import ArtifactDamaged, ArtifactMissing, ArtifactPruned
 from resources.contracts import COLLECTED, STAGING, ContractRefused, FrameContract, read_frame
 from resources.ledger.batches import COMPLETE, Batch, find_batches
+from resources.ledger.results import DISPOSITION_SCHEMA, RESULT_SCHEMA
 
 AGAIN, ANSWERS, VALUES, SCHEMA = (
     "reconcile.again",
@@ -39,26 +40,6 @@ AGAIN, ANSWERS, VALUES, SCHEMA = (
 FRAME_RULE = "frame"
 """The rule of every workload that checks types, limits and cross-field rules, without the text."""
 
-_DISPOSITION = {
-    "attempt_no": pl.Int64,
-    "disposition": pl.String,
-    "failure_class": pl.String,
-    "diagnostics": pl.String,
-    "result_file_no": pl.Int64,
-    "line": pl.Int64,
-    "model_revision": pl.String,
-    "input_tokens": pl.Int64,
-    "output_tokens": pl.Int64,
-    "cached_tokens": pl.Int64,
-}
-_LINE = {
-    "result_file_no": pl.Int64,
-    "line": pl.Int64,
-    "attempt_no": pl.Int64,
-    "line_offset": pl.Int64,
-    "line_length": pl.Int64,
-    "anomaly": pl.String,
-}
 _JUDGED = {
     "attempt_no": pl.Int64,
     "record_no": pl.Int64,
@@ -191,9 +172,9 @@ def _compare(
 ) -> pl.Series:
     """Compare what is stored with what it comes to again; returns attempts that cannot be."""
     stored = look.rows(
-        f"SELECT {', '.join(_DISPOSITION)} FROM dispositions "  # noqa: S608 - own names
+        f"SELECT {', '.join(DISPOSITION_SCHEMA)} FROM dispositions "  # noqa: S608 - own names
         "WHERE attempt_no BETWEEN ? AND ? ORDER BY attempt_no",
-        _DISPOSITION,
+        DISPOSITION_SCHEMA,
         batch.first_attempt_no,
         batch.last_attempt_no,
     )
@@ -201,7 +182,7 @@ def _compare(
         "SELECT l.result_file_no, l.line, l.attempt_no, l.line_offset, l.line_length, l.anomaly "
         "FROM results l JOIN result_files f ON f.result_file_no = l.result_file_no "
         "WHERE f.batch_no = ? ORDER BY l.result_file_no, l.line",
-        _LINE,
+        RESULT_SCHEMA,
         batch.batch_no,
     )
     blank = _blanked(look, batch)
@@ -216,7 +197,7 @@ def _compare(
         ]
     )
     touched = touched.drop_nulls().unique()
-    again = outcome.dispositions.select(list(_DISPOSITION))
+    again = outcome.dispositions.select(list(DISPOSITION_SCHEMA))
     stands_with_late = _as_late(look, batch)
     _tell_rows(
         look,
@@ -317,9 +298,9 @@ def _blanked(look: Look, batch: Batch) -> pl.Series:
 
 def _as_late(look: Look, batch: Batch) -> pl.DataFrame:
     return look.rows(
-        f"SELECT {', '.join(_DISPOSITION)} FROM late_results WHERE batch_no = ? "  # noqa: S608 - own names
+        f"SELECT {', '.join(DISPOSITION_SCHEMA)} FROM late_results WHERE batch_no = ? "  # noqa: S608 - own names
         "ORDER BY result_file_no, line",
-        _DISPOSITION,
+        DISPOSITION_SCHEMA,
         batch.batch_no,
     )
 
@@ -330,8 +311,10 @@ def _tell_late(
     """Late results: what a line that came too late says is what its row says."""
     known = pl.concat(
         [
-            outcome.dispositions.select(list(_DISPOSITION)).filter(pl.col("line").is_not_null()),
-            outcome.late.select(list(_DISPOSITION)),
+            outcome.dispositions.select(list(DISPOSITION_SCHEMA)).filter(
+                pl.col("line").is_not_null()
+            ),
+            outcome.late.select(list(DISPOSITION_SCHEMA)),
         ]
     )
     blank = _blanked(look, batch)

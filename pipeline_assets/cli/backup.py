@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pipeline_assets.cli.options import (
+    ByOption,
     JsonOption,
     StateOption,
     counted,
@@ -41,12 +42,7 @@ def backup_command(
             show_default=False,
         ),
     ] = None,
-    by: Annotated[
-        str | None,
-        typer.Option(
-            "--by", metavar="NAME", help="Who wants it [default: your login].", show_default=False
-        ),
-    ] = None,
+    by: ByOption = None,
     state: StateOption = None,
     json: JsonOption = False,
 ) -> int:

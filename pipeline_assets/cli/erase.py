@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pipeline_assets.cli.options import (
+    ByOption,
     JsonOption,
     StateOption,
     counted,
@@ -26,12 +27,7 @@ def erase_command(
         str, typer.Argument(metavar="DOCUMENT", help="Its id, or an end of it that is unique.")
     ],
     reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it is kept.")],
-    by: Annotated[
-        str | None,
-        typer.Option(
-            "--by", metavar="NAME", help="Who wants it [default: your login].", show_default=False
-        ),
-    ] = None,
+    by: ByOption = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would happen, and change nothing.")
     ] = False,

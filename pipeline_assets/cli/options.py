@@ -47,6 +47,12 @@ WorkloadOption = Annotated[
         show_default=False,
     ),
 ]
+ByOption = Annotated[
+    str | None,
+    typer.Option(
+        "--by", metavar="NAME", help="Who wants it [default: your login].", show_default=False
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 state_in_use: ContextVar[Path | None] = ContextVar("state_in_use", default=None)

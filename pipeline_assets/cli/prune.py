@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pipeline_assets.cli.options import (
+    ByOption,
     JsonOption,
     StateOption,
     counted,
@@ -51,12 +52,7 @@ def prune_command(
             show_default=False,
         ),
     ] = None,
-    by: Annotated[
-        str | None,
-        typer.Option(
-            "--by", metavar="NAME", help="Who wants it [default: your login].", show_default=False
-        ),
-    ] = None,
+    by: ByOption = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would go and what stays; change nothing.")
     ] = False,

@@ -23,9 +23,7 @@ import polars as pl
 from sqlalchemy import Connection
 
 from pipeline_assets.distribution import Distribution, distribution
-from pipeline_assets.known_version import known_version
 from resources.clock import from_text
-from resources.context import Context
 from resources.ledger.engine import Ledger
 from resources.ledger.moves import batch_chain
 from resources.ledger.numbers import is_one_of, parts_of
@@ -85,19 +83,8 @@ class TimeAccount:
         }
 
 
-def time_account(context: Context, key: str) -> TimeAccount:
-    """How long the accepted items of a version took.
-
-    Raises:
-        VersionNeverUsed: the ledger does not have the version.
-    """
-    version_no = known_version(context, key).version_no
-    with context.ledger.read() as connection:
-        return times_of_version(connection, context.ledger, version_no)
-
-
 def times_of_version(connection: Connection, ledger: Ledger, version_no: int) -> TimeAccount:
-    """The same, inside a transaction."""
+    """How long the accepted items of a version took, inside a transaction."""
     moves = _Moves(connection, ledger)
     seen = _seen(connection, ledger, version_no)
     took: Counter[tuple[float, ...]] = Counter()

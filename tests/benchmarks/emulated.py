@@ -21,8 +21,8 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,7 @@ from tests.provider_emulator.__main__ import serve
 from tests.provider_emulator.environment import OPENAI_KEY, environment
 from tests.provider_emulator.server import listen
 from tests.provider_emulator.world import World
+from tests.support.emulator_process import emulator_process
 
 VERSION = "manuals-openai-batch-4"
 STEP_SECONDS = 1_000
@@ -246,26 +247,9 @@ def account(context: Context) -> dict[str, Any]:
     }
 
 
-@contextmanager
-def emulator_process() -> Iterator[str]:
+def serving() -> AbstractContextManager[str]:
     """The emulator, in a process of its own; its address."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.benchmarks.emulated", "--phase", "serve"],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    try:
-        for line in process.stdout:
-            if "OPENAI_BASE_URL=" in line:
-                url = line.split("=", 1)[1].strip().strip("'\"")
-                yield url.removesuffix("/openai/v1")
-                return
-        raise RuntimeError("the emulator did not start")
-    finally:
-        process.terminate()
-        process.wait()
-        process.stdout.close()
+    return emulator_process("tests.benchmarks.emulated", "--phase", "serve")
 
 
 def measure(records: int) -> Figures:
@@ -273,7 +257,7 @@ def measure(records: int) -> Figures:
     seconds: dict[str, float] = {}
     peaks: dict[str, float] = {}
     found: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory(prefix="tallybook-bench-") as name, emulator_process() as url:
+    with tempfile.TemporaryDirectory(prefix="tallybook-bench-") as name, serving() as url:
         for phase in ("load", "prepare", "run", "account"):
             found = _phase(phase, Path(name), records, url)
             seconds |= found["seconds"]

@@ -11,13 +11,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +29,7 @@ from resources.context import open_context
 from resources.settings import Settings, load_settings
 from tests.provider_emulator.environment import environment
 from tests.support.dagster_ui import UserInterface, user_interface
+from tests.support.emulator_process import emulator_process
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 BASELINE = "manuals-baseline-2"
@@ -83,27 +82,9 @@ def write_archive(folder: Path) -> int:
     return len(list(folder.iterdir()))
 
 
-@contextmanager
-def emulator() -> Iterator[str]:
+def emulator() -> AbstractContextManager[str]:
     """An emulator in a process of its own; its address."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.provider_emulator", "--port", "0", "--timing", TIMING],
-        cwd=REPOSITORY,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    try:
-        for line in process.stdout:
-            if "OPENAI_BASE_URL=" in line:
-                url = line.split("=", 1)[1].strip().strip("'\"")
-                yield url.removesuffix("/openai/v1")
-                return
-        raise RuntimeError("the emulator did not start")
-    finally:
-        process.terminate()
-        process.wait()
-        process.stdout.close()
+    return emulator_process("tests.provider_emulator", "--port", "0", "--timing", TIMING)
 
 
 def post(url: str, content: Any) -> None:
