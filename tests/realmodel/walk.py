@@ -30,6 +30,7 @@ from pipeline_assets.account.integrity import release_dead_leases
 from pipeline_assets.canary.gate import GateDecision
 from pipeline_assets.canary.run import pass_canary
 from pipeline_assets.collect.collect_batches import collect_batches
+from pipeline_assets.costs.gate import BudgetGate
 from pipeline_assets.ingest.parse_documents import parse_documents
 from pipeline_assets.ingest.scan import scan_declared
 from pipeline_assets.parser_settings import parser_settings
@@ -103,10 +104,15 @@ def trial(canary: bool) -> Iterator[None]:
         canary: send it and look at its verdict; else it is not even made, to save its time.
     """
 
-    def opened(context: Context, version: OpenVersion, client: LazyClient) -> GateDecision:
+    def opened(
+        context: Context,
+        version: OpenVersion,
+        client: LazyClient,
+        budget: BudgetGate | None = None,
+    ) -> GateDecision:
         if not canary:
             return GateDecision("open", "opened by the trial, without a canary")
-        decision = pass_canary(context, version, client)
+        decision = pass_canary(context, version, client, budget)
         if decision.gate != "closed":
             return decision
         return GateDecision("open", f"opened by the trial: {decision.reason}")
