@@ -100,19 +100,26 @@ def copy_artifacts(
 
 
 def sweep(folder: Path, backup_id: str, listed: Path) -> int:
-    """Delete dumps and objects that the present backup does not name; returns how many objects."""
+    """Delete dumps and objects that the present backup does not name, and what was half copied.
+
+    Returns:
+        How many objects were deleted.
+    """
     for entry in folder.glob(f"{DUMP}*"):
         if entry.name != f"{DUMP}{backup_id}":
             shutil.rmtree(entry)
+    if not (folder / OBJECTS).is_dir():
+        return 0
     named = pl.read_parquet(listed, columns=["present"])["present"]
-    swept = 0
-    for part in sorted((folder / OBJECTS).iterdir()) if (folder / OBJECTS).is_dir() else []:
-        keep = set(named.filter(named.str.starts_with(part.name)))
-        for entry in part.iterdir():
-            if entry.name not in keep:
-                entry.unlink()
-                swept += 1
-    return swept
+    # A copy that a kill cut off may be of a file that was erased since.
+    unnamed = list((folder / OBJECTS).glob(f"*{HALF}"))
+    for part in sorted((folder / OBJECTS).iterdir()):
+        if part.is_dir():
+            keep = set(named.filter(named.str.starts_with(part.name)))
+            unnamed += [entry for entry in part.iterdir() if entry.name not in keep]
+    for entry in unnamed:
+        entry.unlink()
+    return len(unnamed)
 
 
 def _copy(

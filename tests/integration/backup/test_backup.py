@@ -292,6 +292,17 @@ def test_an_interrupted_backup_leaves_the_earlier_one_whole(
     ]
 
 
+def test_what_a_killed_backup_was_copying_is_swept(archive: Archive, tmp_path: Path) -> None:
+    """It may be a file that was pruned or erased since, so that no later copy replaces it."""
+    folder = tmp_path / "backups"
+    back_up(archive, folder)
+    half = folder / "objects" / f"{'0' * 64}.part"
+    half.write_bytes(b"half of something that was erased since")
+    archive.clock.advance(60)
+    assert back_up(archive, folder).swept == 1
+    assert not half.exists()
+
+
 def test_own_files_are_told_by_their_digests(archive: Archive, tmp_path: Path) -> None:
     (tmp_path / "sources.yaml").write_text("sources: []\n", encoding="utf-8")
     report = back_up(archive, tmp_path / "backup")
