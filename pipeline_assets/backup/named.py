@@ -1,6 +1,6 @@
 """Which artifacts a backup has to hold: those that the dumped rows name, by the same snapshot.
 
-Belongs here: that question. Does not belong here: copying them (`copy.py`).
+Belongs here: that question. Does not belong here: copying them (`copies.py`).
 """
 
 from __future__ import annotations

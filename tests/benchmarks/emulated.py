@@ -154,9 +154,11 @@ def prepare(context: Context, records: int) -> dict[str, Any]:
     """The frozen manifest with its request files."""
     watch = Stopwatch()
     version = open_version(context, VERSION)
-    # Nobody reviews here: the queue would hold the version before its retries.
-    cause = context.cause("a benchmark has no reviewers", "bench")
-    set_operating(context.ledger, version.version_no, "backlog_review", "0", cause)
+    # Nobody reviews here, so the queue would hold the version before its retries; and an answer that
+    # is no good is as bad the second time, so the breaker would hold it during them.
+    cause = context.cause("a benchmark has no reviewers and no luck with retries", "bench")
+    for setting in ("backlog_review", "breaker_window"):
+        set_operating(context.ledger, version.version_no, setting, "0", cause)
     report = watch.time("freeze", lambda: freeze_manifest(context, version))
     assert report.expected == records, report
     return {"seconds": watch.seconds, "peaks": watch.peaks}
