@@ -154,8 +154,8 @@ def prepare(context: Context, records: int) -> dict[str, Any]:
     """The frozen manifest with its request files."""
     watch = Stopwatch()
     version = open_version(context, VERSION)
-    # Nobody reviews here, so the queue would hold the version before its retries; and an answer that
-    # is no good is as bad the second time, so the breaker would hold it during them.
+    # Nobody reviews here, so the queue would hold the version before its retries; and an answer
+    # that is no good is as bad the second time, so the breaker would hold it during them.
     cause = context.cause("a benchmark has no reviewers and no luck with retries", "bench")
     for setting in ("backlog_review", "breaker_window"):
         set_operating(context.ledger, version.version_no, setting, "0", cause)
