@@ -116,7 +116,7 @@ lint: $(DEV) ## Check style, formatting, types and the import rules
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --quiet --check . || { \
 		echo "Some files are not formatted. Remedy: make format" >&2; exit 1; }
-	@$(BIN)/basedpyright --warnings
+	@$(BIN)/basedpyright --warnings --threads 2
 	@$(BIN)/lint-imports --no-logo
 
 .PHONY: format

@@ -38,12 +38,36 @@ SCRUBBED_PREFIXES = (
     "AWS_",
 )
 
+# Each test of these runs on both databases, the one on PostgreSQL with the slow tests: there it
+# takes two or three times as long, and what differs is shown where the SQL is made.
+SLOW_ON_POSTGRES = (
+    "integration/accept",
+    "integration/costs",
+    "integration/ledger/test_upgrade.py",
+    "integration/provider_jobs",
+    "integration/quality",
+    "integration/recovery",
+    "integration/review",
+    "integration/stages/test_crashes.py",
+    "integration/tracing",
+    "unit/account",
+)
+
 # No time limit for one example: on a busy machine it fails tests that are right. All else stays
 # as Hypothesis chose it, which makes examples repeatable where it sees a CI machine.
 settings.register_profile(
     "tallybook", settings.get_profile(settings.get_current_profile_name()), deadline=None
 )
 settings.load_profile("tallybook")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave to the slow tests what `SLOW_ON_POSTGRES` names."""
+    tests = REPOSITORY / "tests"
+    places = tuple(tests / place for place in SLOW_ON_POSTGRES)
+    for item in items:
+        if "postgresql" in item.name and any(item.path.is_relative_to(place) for place in places):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(autouse=True)

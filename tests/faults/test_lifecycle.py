@@ -18,6 +18,8 @@ import polars as pl
 import pytest
 from sqlalchemy import delete, func, update
 
+from pipeline_assets.audit.journal import PATH
+from pipeline_assets.audit.run import audit
 from pipeline_assets.canary import run as canary_run
 from pipeline_assets.costs import job_cost
 from pipeline_assets.prepare import plan as planning
@@ -43,6 +45,7 @@ from tests.support.emulator import RunningEmulator
 from tests.support.provider_walk import ProviderWalk, another_worker, provider_walk
 from tests.support.recovery_walk import (
     attempts_of,
+    check_facts_alone,
     check_three_facts,
     freeze_due,
     paid,
@@ -311,7 +314,12 @@ def test_the_business_write_succeeds_but_its_acknowledgement_is_lost(
         assert {name: shop_of(later).counts()[name] for name in BUSINESS_TABLES} == before
         assert len(later.executed()) == DOCUMENTS, "a local failure costs no model call"
         assert all_published(later)
-        check_three_facts(later)
+        if lost == "answer-of-the-commit":
+            check_three_facts(later)
+        else:
+            check_facts_alone(later)
+            found = {finding.check for finding in audit(later.context).findings}
+            assert found == {PATH}, "no move says that they were accepted again"
 
 
 @pytest.mark.parametrize("own", [pytest.param("answered", marks=SLOW), "failed"])

@@ -102,11 +102,16 @@ def check_three_facts(walk: ProviderWalk) -> None:
     Every id of every frozen manifest has one disposition; every accepted output is of the output
     schema; reconciling and delivering once more writes nothing.
     """
+    check_facts_alone(walk)
+    the_audit_finds_nothing(walk.context)
+
+
+def check_facts_alone(walk: ProviderWalk) -> None:
+    """The same without the audit, for a test that changed rows behind the journal's back."""
     _the_account_adds_up(walk)
     _every_manifest_id_has_one_disposition(walk)
     _every_accepted_output_passes_the_schema(walk)
     _replaying_writes_nothing(walk)
-    the_audit_finds_nothing(walk.context)
 
 
 def the_audit_finds_nothing(context: Context) -> None:

@@ -138,6 +138,7 @@ def test_a_reviewer_decides(roles: Roles) -> None:
         assert search(context, "KX-40") == [], "what was rejected is not shown any more"
 
 
+@pytest.mark.slow
 def test_an_operator_sees_a_provider_through_everything_that_goes_wrong(
     postgres: PostgresServer,
     tmp_path: Path,
