@@ -39,18 +39,29 @@ SCRUBBED_PREFIXES = (
 )
 
 # Each test of these runs on both databases, the one on PostgreSQL with the slow tests: there it
-# takes two or three times as long, and what differs is shown where the SQL is made.
+# takes two or three times as long, and what differs is shown where the SQL is made. Where new SQL
+# is made in these places, one test of it is fast on both.
 SLOW_ON_POSTGRES = (
     "integration/accept",
     "integration/costs",
+    "integration/erasure",
     "integration/ledger/test_upgrade.py",
     "integration/provider_jobs",
     "integration/quality",
     "integration/recovery",
+    "integration/retention",
     "integration/review",
     "integration/stages/test_crashes.py",
     "integration/tracing",
     "unit/account",
+)
+FAST_ON_BOTH = frozenset(
+    {
+        "test_no_word_of_an_erased_document_is_left",
+        "test_bytes_that_another_document_has_stay",
+        "test_results_and_requests_of_settled_batches_go_after_their_age",
+        "test_texts_of_a_parser_that_nobody_declares_go",
+    }
 )
 
 # No time limit for one example: on a busy machine it fails tests that are right. All else stays
@@ -66,7 +77,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     tests = REPOSITORY / "tests"
     places = tuple(tests / place for place in SLOW_ON_POSTGRES)
     for item in items:
-        if "postgresql" in item.name and any(item.path.is_relative_to(place) for place in places):
+        if "postgresql" not in item.name or item.name.partition("[")[0] in FAST_ON_BOTH:
+            continue
+        if any(item.path.is_relative_to(place) for place in places):
             item.add_marker(pytest.mark.slow)
 
 

@@ -14,12 +14,6 @@ from tests.integration.erasure.support import RARE, RARE_TEXT, Erasable
 from tests.support.clock import FrozenClock
 from tests.support.small_archive import Archive, fill_folder
 
-HERE = Path(__file__).parent
-FAST_ON_BOTH = (
-    "test_no_word_of_an_erased_document_is_left",
-    "test_bytes_that_another_document_has_stay",
-)
-
 
 @pytest.fixture
 def archive(ledger_url: str, tmp_path: Path) -> Iterator[Archive]:
@@ -43,11 +37,3 @@ def archive(ledger_url: str, tmp_path: Path) -> Iterator[Archive]:
 def erasable(archive: Archive) -> Erasable:
     """Return it with what erases."""
     return Erasable(archive)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark most tests on PostgreSQL as slow; where the SQL is new, one is among the fast."""
-    for item in items:
-        name = item.name.partition("[")[0]
-        if item.path.parent == HERE and "postgresql" in item.name and name not in FAST_ON_BOTH:
-            item.add_marker(pytest.mark.slow)

@@ -41,7 +41,6 @@ def rows_of(state: Path) -> dict[str, int]:
         }
 
 
-@pytest.mark.slow
 def test_the_sample_manuals(tmp_path: Path) -> None:
     state, page = tmp_path / "state", tmp_path / "pilot.html"
     assert tallybook("run", "--state", state, cwd=tmp_path).returncode in (0, 3)
@@ -133,7 +132,6 @@ def children_of(pid: int) -> list[int]:
     return found
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").is_file(), reason="looks into /proc")
 def test_killed_for_real_it_goes_on(tmp_path: Path) -> None:
     source, state = tmp_path / "documents", tmp_path / "state"

@@ -10,16 +10,15 @@ import pytest
 from pipeline_assets.pilot.page import page_of
 from tests.integration.pilot.support import PilotPlace
 
-pytestmark = pytest.mark.slow
-
 if TYPE_CHECKING:
     from playwright.sync_api import Page
+
+pytestmark = pytest.mark.slow
 
 SERIOUS = ("serious", "critical")
 
 
 @pytest.mark.browser
-@pytest.mark.slow
 def test_it_is_readable_on_a_phone_and_accessible(
     place: PilotPlace, tmp_path: Path, browser_page: Page
 ) -> None:

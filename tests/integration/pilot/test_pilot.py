@@ -197,7 +197,6 @@ def test_a_doubt_that_holds_nothing_up_is_none(place: PilotPlace) -> None:
     assert after == {name: count for name, count in before.items() if name != rule}
 
 
-@pytest.mark.slow
 def test_a_killed_pilot_goes_on(place: PilotPlace) -> None:
     """Ended before each step in turn, it does in the end what an undisturbed one does."""
     for dies_at in range(6):

@@ -13,12 +13,6 @@ from resources.settings import Settings
 from tests.support.clock import FrozenClock
 from tests.support.small_archive import Archive, fill_folder
 
-HERE = Path(__file__).parent
-FAST_ON_BOTH = (
-    "test_results_and_requests_of_settled_batches_go_after_their_age",
-    "test_texts_of_a_parser_that_nobody_declares_go",
-)
-
 
 @pytest.fixture
 def archive(ledger_url: str, tmp_path: Path) -> Iterator[Archive]:
@@ -30,11 +24,3 @@ def archive(ledger_url: str, tmp_path: Path) -> Iterator[Archive]:
         fill_folder(archive)
         archive.process()
         yield archive
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark most tests on PostgreSQL as slow; where the SQL is new, one is among the fast."""
-    for item in items:
-        name = item.name.partition("[")[0]
-        if item.path.parent == HERE and "postgresql" in item.name and name not in FAST_ON_BOTH:
-            item.add_marker(pytest.mark.slow)
